@@ -1,0 +1,37 @@
+# `make run` and `make test` set everything up on a machine that has Python >= 3.10 and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: run test test-fast test-slow lint types setup clean
+
+setup: $(STAMP)
+
+$(STAMP): setup.cfg pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=24" "setuptools>=68" wheel
+	$(BIN)/python -m pip install --quiet --editable ".[test,dev]"
+	touch $(STAMP)
+
+# The main job, on generated images, with data echoing after the augmentation.
+run: setup
+	$(BIN)/pipebench run --echo-factor 2 --insert-point after_augment
+
+test: lint types test-fast test-slow
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+test-fast: setup
+	$(BIN)/python -m pytest -q
+
+test-slow: setup
+	$(BIN)/python -m pytest -q -m slow
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
