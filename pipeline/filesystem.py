@@ -73,7 +73,7 @@ def make_folder(path: str) -> None:
             _gfile().makedirs(path)
         else:
             os.makedirs(path, exist_ok=True)  # noqa: PTH103
-    except (OSError, *_remote_errors(path)) as error:
+    except _all_errors(path) as error:
         raise DataError(
             f"Cannot make the folder {path}: {_reason(error)}. Name a folder that you may write to."
         ) from error
@@ -105,7 +105,7 @@ def write_bytes(path: str, content: bytes) -> None:
         with open_file(partial, "wb") as file:
             file.write(content)
         rename(partial, path)
-    except (OSError, *_remote_errors(path)) as error:
+    except _all_errors(path) as error:
         raise DataError(
             f"Cannot write {path}: {_reason(error)}. Name a folder that you may write to."
         ) from error
@@ -143,6 +143,10 @@ def _remote(path: str, operation: str) -> Any:
         raise DataError(
             f"Cannot reach {path}: {_reason(error)}. Check the name, the network and your credentials."
         ) from error
+
+
+def _all_errors(path: str) -> tuple[type[Exception], ...]:
+    return (OSError, *_remote_errors(path))
 
 
 def _remote_errors(path: str) -> tuple[type[Exception], ...]:
