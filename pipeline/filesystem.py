@@ -5,7 +5,9 @@ Local paths never import TensorFlow, so that the command line can answer a wrong
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from typing import IO, Any
 
 from echoing.errors import DataError
@@ -49,17 +51,27 @@ def is_folder(path: str) -> bool:
 
 
 def list_folder(path: str) -> list[str]:
-    """Returns the sorted names (not paths) in a folder, without a trailing slash."""
+    """Returns the sorted names (not paths) in a folder, without a trailing slash.
+
+    Raises:
+        DataError: the folder cannot be read.
+    """
     if is_remote(path):
         return sorted(name.rstrip("/") for name in _remote(path, "listdir"))
-    return sorted(os.listdir(path))  # noqa: PTH208
+    with reading(path):
+        return sorted(os.listdir(path))  # noqa: PTH208
 
 
 def size_bytes(path: str) -> int:
-    """Returns the length of a file in bytes."""
+    """Returns the length of a file in bytes.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
     if is_remote(path):
         return int(_remote(path, "stat").length)
-    return os.stat(path).st_size  # noqa: PTH116
+    with reading(path):
+        return os.stat(path).st_size  # noqa: PTH116
 
 
 def make_folder(path: str) -> None:
@@ -88,9 +100,25 @@ def open_file(path: str, mode: str = "rb") -> IO[Any]:
     return open(path, mode, encoding="utf-8", newline="")
 
 
+@contextlib.contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Turns the errors of reading `path` inside the `with` block into a `DataError` that names it."""
+    try:
+        yield
+    except _all_errors(path) as error:
+        raise DataError(
+            f"Cannot read {path}: {_reason(error)}. Check the name and your permissions."
+        ) from error
+
+
 def read_text(path: str) -> str:
-    """Returns the content of a UTF-8 text file."""
-    with open_file(path, "rb") as file:
+    """Returns the content of a UTF-8 text file.
+
+    Raises:
+        DataError: the file cannot be read.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    with reading(path), open_file(path, "rb") as file:
         return bytes(file.read()).decode("utf-8")
 
 
