@@ -122,6 +122,19 @@ def read_text(path: str) -> str:
         return bytes(file.read()).decode("utf-8")
 
 
+def read_bytes(path: str) -> bytes:
+    """Returns the content of a file.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    try:
+        with open_file(path) as file:
+            return bytes(file.read())
+    except _all_errors(path) as error:
+        raise DataError(f"Cannot read {path}: {_reason(error)}.") from error
+
+
 def write_bytes(path: str, content: bytes) -> None:
     """Writes a file under a temporary name, then renames it: a final name means a complete file.
 

@@ -1,0 +1,1 @@
+"""Tools that make, convert and check data sets in the ImageNet TFRecord schema."""
