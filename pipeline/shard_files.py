@@ -119,7 +119,7 @@ def summarize(names: Iterable[str]) -> str:
 
 
 def in_threads(function: Callable[[_Item], _Value], items: Sequence[_Item]) -> list[_Value]:
-    """Returns `function` of every item, in order; the first error in that order cancels what has not begun."""
+    """Returns `function` of every item, in order; the first error cancels what has not begun."""
     pool = concurrent.futures.ThreadPoolExecutor(_THREADS)
     try:
         return list(pool.map(function, items))
