@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from echoing.errors import DataError
+from echoing.errors import DataError, OptionError
 from pipeline import filesystem
 from pipeline.datasets.boxes import clip_boxes, read_boxes_csv
 from pipeline.datasets.class_list import known_classes, missing_classes_warning, settle_classes
@@ -58,6 +58,7 @@ def convert_dataset(
     fresh = set(shard_splits(data_dir)) == {options.split}
     known = known_classes(data_dir, options.labels_file, fresh)
     names, labels = _number_classes(options.source, listing, known, data_dir)
+    _check_shards(options, listing)
     boxes = {} if options.boxes_file is None else read_boxes_csv(options.boxes_file)
     candidates = listing.candidates
     present = {names[labels[candidate.class_index] - 1] for candidate in candidates}
@@ -158,6 +159,15 @@ def _number_classes(
             f"values 0 to {len(names) - 1}. Give the right list, or write to another folder."
         )
     return names, list(range(1, len(names) + 1))
+
+
+def _check_shards(options: ConvertOptions, listing: SourceListing) -> None:
+    """Says before the first picture is decoded what `ShardWriter.finish` would say after the last."""
+    pictures = len(listing.candidates)
+    if options.shards is not None and options.shards > max(1, pictures):
+        raise OptionError(
+            "shards", options.shards, f"an integer from 1 to {pictures} for {pictures} pictures"
+        )
 
 
 def _unused_boxes_warning(boxes: Mapping[str, Sequence[Box]], listing: SourceListing) -> list[str]:

@@ -141,7 +141,8 @@ def _check_classes(data_dir: str, split: str, names: list[str]) -> None:
         if existing is not None and existing != names:
             raise DataError(
                 f"{data_dir} holds another split with {len(existing)} classes ({existing[0]!r}, ...), but "
-                f"this one would have {len(names)} ({names[0]!r}, ...). Use the same classes or another folder."
+                f"this one would have {len(names)} ({names[0]!r}, ...). "
+                "Use the same number of classes, or another folder."
             )
 
 

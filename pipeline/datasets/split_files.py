@@ -6,8 +6,8 @@ import re
 
 from echoing.errors import DataError, OptionError
 from pipeline import filesystem
+from pipeline.shard_files import ShardName
 
-_SHARD_NAME = re.compile(r"(?P<split>.+)-\d{5}-of-\d{5}(\.tfrecords?)?")
 _SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -29,9 +29,9 @@ def shard_splits(data_dir: str) -> dict[str, list[str]]:
     splits: dict[str, list[str]] = {}
     if filesystem.exists(data_dir):
         for name in filesystem.list_folder(data_dir):
-            match = _SHARD_NAME.fullmatch(name)
-            if match and not name.startswith("."):
-                splits.setdefault(match["split"], []).append(name)
+            parsed = ShardName.parse(name)
+            if parsed is not None:
+                splits.setdefault(parsed.split, []).append(name)
     return splits
 
 
