@@ -1,0 +1,107 @@
+"""The echo: a dataset transformation that uses each element several times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from echoing.checks import check_integer
+from echoing.echo_factor import EchoFactor
+
+
+def echo(
+    factor: object,
+    *,
+    shuffle_buffer_size: int = 0,
+    seed: int | None = None,
+    reshuffle_each_iteration: bool = True,
+    with_repeat_index: bool = False,
+) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
+    """Returns a transformation that uses each element `factor` times: `dataset.apply(echo(2))`.
+
+    Length: n elements become floor(n e); the cardinality says so where the input's is known, and an infinite
+    input stays infinite. A factor of 1 returns the dataset itself, unless the repeat index is asked for.
+
+    Order: the uses of one element follow each other, and elements keep their order, until the shuffle
+    buffer, which stands after the echo as in Choi et al. (2019), arXiv 1907.05550, section 2. For a
+    fractional factor the uses are spread evenly: after any n inputs exactly floor(n e) outputs have left.
+    Without a shuffle, repeats land side by side in one batch.
+
+    Determinism: everything but the shuffle is deterministic; with a `seed` the shuffle is too.
+
+    Memory: the uses of one element share one buffer, nothing is copied.
+
+    The element may have any structure (tensors, tuples, dictionaries, ragged, sparse). The transformation has
+    no state outside the iterator, so it can be checkpointed, sharded and shipped to the tf.data service.
+
+    Args:
+        factor: how often each element is used, e >= 1. A float counts as the decimal that it prints as.
+        shuffle_buffer_size: elements in the shuffle buffer after the echo; 0 leaves the shuffle out.
+        seed: seed of the shuffle; None draws one.
+        reshuffle_each_iteration: whether each pass over the dataset is shuffled differently.
+        with_repeat_index: whether elements become `(repeat_index, element)`; the index is a scalar int64,
+            0 for the fresh use, 1 and up for its repeats.
+
+    Raises:
+        OptionError: a factor that is no number >= 1, or a negative buffer.
+    """
+    parsed = EchoFactor.parse(factor)
+    check_integer("shuffle_buffer_size", shuffle_buffer_size, minimum=0, advice="0 leaves the shuffle out.")
+
+    def transform(dataset: tf.data.Dataset) -> tf.data.Dataset:
+        if not (parsed.is_one and not with_repeat_index):
+            dataset = _repeat_elements(dataset, parsed, with_repeat_index)
+        if shuffle_buffer_size:
+            dataset = dataset.shuffle(
+                shuffle_buffer_size, seed=seed, reshuffle_each_iteration=reshuffle_each_iteration
+            )
+        return dataset
+
+    return transform
+
+
+def _repeat_elements(
+    dataset: tf.data.Dataset, factor: EchoFactor, with_repeat_index: bool
+) -> tf.data.Dataset:
+    length = int(dataset.cardinality())
+    if length == 0:
+        # Nothing to echo, but the element structure must be the one that was asked for.
+        return dataset.enumerate() if with_repeat_index else dataset
+
+    def uses(element: Any, count: Any) -> tf.data.Dataset:
+        repeated = tf.data.Dataset.from_tensors(element).repeat(count)
+        return repeated.enumerate() if with_repeat_index else repeated
+
+    if factor.is_integer:
+        # A tuple element arrives as separate arguments, anything else as one.
+        is_tuple = type(dataset.element_spec) is tuple
+        echoed = dataset.flat_map(lambda *args: uses(args if is_tuple else args[0], factor.whole))
+    else:
+        echoed = dataset.enumerate().flat_map(
+            lambda index, element: uses(element, _uses_of_element(index, factor))
+        )
+    return _with_cardinality(echoed, length, factor)
+
+
+def _uses_of_element(index: Any, factor: EchoFactor) -> Any:
+    """Returns floor((index + 1) e) - floor(index e), int64, without overflow for any index."""
+    numerator = tf.constant(factor.remainder.numerator, tf.int64)
+    denominator = tf.constant(factor.remainder.denominator, tf.int64)
+    position = tf.math.floormod(index, denominator)
+    extra = (position + 1) * numerator // denominator - position * numerator // denominator
+    return tf.constant(factor.whole, tf.int64) + extra
+
+
+def _with_cardinality(echoed: tf.data.Dataset, length: int, factor: EchoFactor) -> tf.data.Dataset:
+    """Declares the length of `echoed`, which `flat_map` leaves unknown.
+
+    `assert_cardinality` is not used: it fails where the input is split behind our back, as the tf.data
+    service does with dynamic sharding. A dataset that says it is infinite but holds nothing (an infinite one
+    after `skip(-1)`, which skips everything) carries the same information and asserts nothing.
+    """
+    if length == tf.data.UNKNOWN_CARDINALITY:
+        return echoed
+    endless = echoed.concatenate(echoed.repeat().skip(-1))
+    return endless if length == tf.data.INFINITE_CARDINALITY else endless.take(factor.outputs_of(length))

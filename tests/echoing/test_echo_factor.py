@@ -1,0 +1,53 @@
+"""The echo factor as an exact number."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echoing.echo_factor import EchoFactor
+from echoing.errors import OptionError
+
+
+@pytest.mark.parametrize(
+    ("given_factor", "exact"),
+    [
+        (1, Fraction(1)),
+        (2, Fraction(2)),
+        (1.5, Fraction(3, 2)),
+        (7.1, Fraction(71, 10)),
+        ("2.25", Fraction(9, 4)),
+        (Decimal("1.1"), Fraction(11, 10)),
+        (Fraction(4, 3), Fraction(4, 3)),
+        (4 / 3, Fraction(4, 3)),
+    ],
+)
+def test_factor_counts_as_the_decimal_it_prints_as(given_factor, exact):
+    assert EchoFactor.parse(given_factor).value == exact
+
+
+@pytest.mark.parametrize(
+    "value", [0, 0.99, -1, math.nan, math.inf, -math.inf, "nan", "two", "", None, True, 10**6 + 1, 1e300]
+)
+def test_factor_below_one_or_no_number_is_refused(value):
+    with pytest.raises(OptionError, match=r"echo_factor is .*from 1 to 1000000"):
+        EchoFactor.parse(value)
+
+
+@given(
+    st.integers(10, 99_999).map(lambda tenths: Decimal(tenths) / 10),
+    st.integers(0, 10**6),
+)
+def test_outputs_are_the_floor_of_the_exact_product(factor, inputs):
+    expected = int(inputs * factor)  # Decimal arithmetic, exact for these digits
+    assert EchoFactor.parse(float(factor)).outputs_of(inputs) == expected
+
+
+def test_string_form_is_a_short_decimal():
+    assert str(EchoFactor.parse(2.0)) == "2"
+    assert str(EchoFactor.parse(1.5)) == "1.5"
