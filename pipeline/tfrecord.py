@@ -8,15 +8,15 @@ Nothing marks the start of a record, so behind a damaged length the rest of a sh
 
 from __future__ import annotations
 
-import contextlib
 import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from echoing.errors import DataError, RecordError
 from pipeline import filesystem
+from pipeline.byte_source import GZIP_WINDOW_BITS, ByteSource, GzipSource, PlainSource
 from pipeline.crc32c import masked_crc32c
 
 PLAIN = ""
@@ -25,9 +25,11 @@ GZIP = "GZIP"
 _HEADER = struct.Struct("<QI")
 _FOOTER = struct.Struct("<I")
 _GZIP_MAGIC = b"\x1f\x8b"
-_GZIP_WINDOW_BITS = 31  # zlib: the largest window, with a gzip header
-_CHUNK_BYTES = 64 * 1024  # deflate expands at most 1032 times, to 66 MB
 _REMEDY = "Copy or make the shard again."
+
+
+class TruncatedShardError(RecordError):
+    """The shard ends inside a record, or its compressed stream ends early."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def detect_compression(path: str) -> str:
     if len(head) >= _HEADER.size and _length_of(head[: _HEADER.size]) is not None:
         return PLAIN
     if head.startswith(_GZIP_MAGIC):
-        return GZIP if _inflates(head, _GZIP_WINDOW_BITS) else PLAIN
+        return GZIP if _inflates(head, GZIP_WINDOW_BITS) else PLAIN
     if len(head) > 2 and _inflates(head, zlib.MAX_WBITS):
         raise DataError(
             f"{path} is zlib-compressed. Only plain and gzip-compressed shards are read: write it again with "
@@ -88,7 +90,8 @@ def walk(path: str, compression: str = PLAIN) -> Iterator[RecordSpan]:
     not checked. A file cut exactly between two records cannot be told from a shorter one, unless it is gzip.
 
     Raises:
-        RecordError: the file ends inside a record, or the length of a record is damaged.
+        TruncatedShardError: the file ends inside a record.
+        RecordError: the length of a record is damaged, or the compressed stream is.
         DataError: the file cannot be read.
     """
     with filesystem.reading(path), filesystem.open_file(path, "rb") as file:
@@ -104,7 +107,7 @@ def read_records(path: str, compression: str = PLAIN) -> Iterator[RawRecord]:
     """Yields every record with its payload, also those whose payload does not agree with its checksum.
 
     Raises:
-        RecordError: as for `walk`; the records before it were yielded.
+        TruncatedShardError, RecordError: as for `walk`; the records before it were yielded.
         DataError: the file cannot be read.
     """
     with filesystem.reading(path), filesystem.open_file(path, "rb") as file:
@@ -120,30 +123,15 @@ def read_records(path: str, compression: str = PLAIN) -> Iterator[RawRecord]:
             yield RawRecord(span, payload, masked_crc32c(payload) == crc)
 
 
-class _Source(Protocol):
-    """A stream of bytes. `failure` says why it ended too early; it is empty at a proper end."""
-
-    failure: str
-
-    def read(self, count: int) -> bytes:
-        """Returns the next `count` bytes, fewer at the end."""
-
-    def skip(self, count: int) -> int:
-        """Passes over the next `count` bytes and returns how many there were."""
-
-    def may_hold(self, count: int) -> bool:
-        """Whether that many more bytes can be there; spares an absurd length its memory."""
-
-
-def _open_source(path: str, file: IO[Any], compression: str) -> _Source:
+def _open_source(path: str, file: IO[Any], compression: str) -> ByteSource:
     if compression == GZIP:
-        return _GzipSource(file)
+        return GzipSource(file)
     if compression == PLAIN:
-        return _PlainSource(file, filesystem.size_bytes(path))
+        return PlainSource(file, filesystem.size_bytes(path))
     raise ValueError(f"compression is {compression!r}, but must be {PLAIN!r} or {GZIP!r}")
 
 
-def _headers(source: _Source, shard: str) -> Iterator[RecordSpan]:
+def _headers(source: ByteSource, shard: str) -> Iterator[RecordSpan]:
     """Reads one header after the other; the caller takes the payload and the footer in between."""
     offset = 0
     index = 0
@@ -152,7 +140,7 @@ def _headers(source: _Source, shard: str) -> Iterator[RecordSpan]:
             reason = source.failure or (
                 f"the file ends inside the record's header, {len(header)} of {_HEADER.size} bytes are there"
             )
-            raise RecordError(shard, index, f"{reason}. {_REMEDY}", offset)
+            raise _ended(shard, index, reason, offset, source)
         length = _length_of(header)
         if length is None:
             where = "the file is damaged here" if index else "this is no TFRecord file, or it is damaged"
@@ -163,7 +151,7 @@ def _headers(source: _Source, shard: str) -> Iterator[RecordSpan]:
         offset += _HEADER.size + length + _FOOTER.size
         index += 1
     if source.failure:
-        raise RecordError(shard, index, f"{source.failure}. {_REMEDY}", offset)
+        raise _ended(shard, index, source.failure, offset, source)
 
 
 def _length_of(header: bytes) -> int | None:
@@ -172,9 +160,14 @@ def _length_of(header: bytes) -> int | None:
     return int(length) if masked_crc32c(header[:8]) == crc else None
 
 
-def _truncated(shard: str, index: int, span: RecordSpan, source: _Source) -> RecordError:
+def _truncated(shard: str, index: int, span: RecordSpan, source: ByteSource) -> RecordError:
     reason = source.failure or f"the file ends inside the record, whose payload has {span.length_bytes} bytes"
-    return RecordError(shard, index, f"{reason}. {_REMEDY}", span.offset_bytes)
+    return _ended(shard, index, reason, span.offset_bytes, source)
+
+
+def _ended(shard: str, index: int, reason: str, offset: int, source: ByteSource) -> RecordError:
+    kind = RecordError if source.is_damaged else TruncatedShardError
+    return kind(shard, index, f"{reason}. {_REMEDY}", offset)
 
 
 def _inflates(head: bytes, window_bits: int) -> bool:
@@ -183,89 +176,3 @@ def _inflates(head: bytes, window_bits: int) -> bool:
     except zlib.error:
         return False
     return True
-
-
-class _PlainSource:
-    failure = ""
-
-    def __init__(self, file: IO[Any], size_bytes: int) -> None:
-        self._file = file
-        self._size_bytes = size_bytes
-        self._position = 0
-
-    def read(self, count: int) -> bytes:
-        content = bytes(self._file.read(count))
-        self._position += len(content)
-        return content
-
-    def skip(self, count: int) -> int:
-        count = min(count, self._size_bytes - self._position)
-        self._position += count
-        self._file.seek(self._position)
-        return count
-
-    def may_hold(self, count: int) -> bool:
-        return count <= self._size_bytes - self._position
-
-
-class _GzipSource:
-    """Decompresses a file of one or more gzip members.
-
-    `gzip.GzipFile` raises at a damaged place before it hands out the bytes in front of it, so that the index
-    of the damaged record would be wrong.
-    """
-
-    def __init__(self, file: IO[Any]) -> None:
-        self._file = file
-        self._inflater = zlib.decompressobj(_GZIP_WINDOW_BITS)
-        self._input = b""
-        self._ready = bytearray()
-        self.failure = ""
-
-    def read(self, count: int) -> bytes:
-        while len(self._ready) < count and self._fill():
-            pass
-        content = bytes(self._ready[:count])
-        del self._ready[:count]
-        return content
-
-    def skip(self, count: int) -> int:
-        skipped = 0
-        while skipped < count and (content := self.read(min(count - skipped, _CHUNK_BYTES))):
-            skipped += len(content)
-        return skipped
-
-    def may_hold(self, count: int) -> bool:
-        return True
-
-    def _fill(self) -> bool:
-        """Decompresses some more; returns False at the end."""
-        while not self._input:
-            chunk = bytes(self._file.read(_CHUNK_BYTES))
-            if not chunk and not self._inflater.eof:
-                self.failure = self.failure or "the gzip stream ends before its end mark"
-            if not chunk or self.failure:
-                return False
-            self._input = self._behind_member(chunk) if self._inflater.eof else chunk
-        if self._inflater.eof:
-            self._inflater = zlib.decompressobj(_GZIP_WINDOW_BITS)
-        before = self._inflater.copy()
-        try:
-            self._ready += self._inflater.decompress(self._input)
-        except zlib.error as error:
-            self.failure = f"the gzip stream is damaged ({error})"
-            self._inflate_up_to_damage(before)
-            return False
-        self._input = self._behind_member(self._inflater.unused_data)
-        return True
-
-    def _inflate_up_to_damage(self, inflater: Any) -> None:
-        # The call that met the damage returned nothing: again, byte by byte, to keep what lies before it.
-        with contextlib.suppress(zlib.error):
-            for byte in self._input:
-                self._ready += inflater.decompress(bytes([byte]))
-        self._input = b""
-
-    @staticmethod
-    def _behind_member(content: bytes) -> bytes:
-        return content.lstrip(b"\0")  # gzip allows padding with zeros there

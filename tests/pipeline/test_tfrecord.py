@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoing.errors import DataError, RecordError
-from pipeline.tfrecord import RecordSpan, detect_compression, read_records, walk
+from pipeline.tfrecord import RecordSpan, TruncatedShardError, detect_compression, read_records, walk
 
 PAYLOADS = [b"first" * 10, b"", b"third" * 30]  # 50, 0 and 150 bytes
 OFFSETS = [0, 66, 82]  # each record has 16 bytes beside its payload
@@ -76,6 +76,7 @@ def test_a_cut_inside_a_record_names_shard_index_and_offset(tmp_path, content, r
         OFFSETS[record],
     )
     assert "ends inside the record" in error.reason
+    assert isinstance(error, TruncatedShardError)
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
@@ -107,6 +108,7 @@ def test_a_damaged_length_ends_the_walk_there(tmp_path, content, reader, record)
     assert len(got) == record
     assert (error.record_index, error.offset_bytes) == (record, OFFSETS[record])
     assert "checksum of the record's length" in error.reason
+    assert not isinstance(error, TruncatedShardError)
 
 
 def test_an_absurd_length_with_a_right_checksum_is_not_read_into_memory(tmp_path):
@@ -176,6 +178,7 @@ def test_a_gzip_file_that_ends_early_names_the_first_record_that_is_not_whole(tm
     got, error = consume(walk(put(tmp_path, compressed[:-500]), "GZIP"))
     assert len(got) == error.record_index == 2
     assert "ends before its end mark" in error.reason
+    assert isinstance(error, TruncatedShardError)
 
 
 def test_a_gzip_file_without_its_last_bytes_is_noticed_though_all_records_are_there(tmp_path, content):
@@ -191,6 +194,7 @@ def test_a_gzip_file_damaged_inside_is_noticed(tmp_path):
     got, error = consume(walk(put(tmp_path, bytes(damaged)), "GZIP"))
     assert len(got) == 3
     assert "damaged" in error.reason
+    assert not isinstance(error, TruncatedShardError)
 
 
 def test_a_plain_file_is_detected(tmp_path, content):
@@ -242,5 +246,5 @@ def test_a_remote_file_works_the_same(tmp_path):
         assert detect_compression(path) == compression
         assert list(walk(path, compression)) == SPANS
         assert [record.payload for record in read_records(path, compression)] == PAYLOADS
-    with pytest.raises(DataError, match="Cannot re.* ram://tfrecord_test/absent"):
+    with pytest.raises(DataError, match=r"Cannot re.* ram://tfrecord_test/absent"):
         list(walk("ram://tfrecord_test/absent"))
