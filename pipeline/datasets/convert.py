@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from echoing.errors import DataError, OptionError
@@ -24,9 +25,7 @@ from pipeline.datasets.source_listing import Candidate, Reject, SourceListing
 from pipeline.datasets.split_files import refuse_existing, shard_splits
 
 if TYPE_CHECKING:
-    from pipeline.schema import Box
-
-Outcome = JpegImage | Reject
+    from pipeline.schema import Box, ImageRecord
 
 
 def convert_dataset(
@@ -60,68 +59,98 @@ def convert_dataset(
     names, labels = _number_classes(options.source, listing, known, data_dir)
     _check_shards(options, listing)
     boxes = {} if options.boxes_file is None else read_boxes_csv(options.boxes_file)
-    candidates = listing.candidates
-    present = {names[labels[candidate.class_index] - 1] for candidate in candidates}
-    notes = missing_classes_warning(names, present, options.split) + _unused_boxes_warning(boxes, listing)
     # Shuffled, so that each shard holds all classes; the same for the same names and seed.
-    random.Random(options.seed).shuffle(candidates)
+    random.Random(options.seed).shuffle(listing.candidates)
 
-    # Both import TensorFlow: not before the input is known to be good.
-    from pipeline.datasets.writer import ShardWriter
-    from pipeline.schema import ImageRecord
+    from pipeline.datasets.writer import ShardWriter  # imports TensorFlow: not before the input is known good
 
-    positions = max(1, len(candidates))
-    rejects, changes = list(listing.rejects), Counter[str]()
-    with ShardWriter(
-        data_dir, options.split, options.shards or min(8, positions), positions, options.overwrite
-    ) as writer:
-        for position, (candidate, outcome) in enumerate(_decoded(options, candidates)):
-            image_boxes, problem = clip_boxes(boxes.get(candidate.filename, ()))
-            if isinstance(outcome, Reject) or problem:
-                reject = outcome if isinstance(outcome, Reject) else Reject(candidate.filename, problem)
-                rejects.append(reject)
-            elif options.skip_bad or not rejects:  # otherwise the rest is only looked at, to list all rejects
-                changes.update(outcome.changes)
-                label = labels[candidate.class_index]
-                record = ImageRecord(
-                    encoded=outcome.encoded,
-                    label=label,
-                    text=names[label - 1],
-                    height=outcome.height,
-                    width=outcome.width,
-                    filename=candidate.filename,
-                    boxes=image_boxes,
-                )
+    positions = max(1, len(listing.candidates))
+    shards = options.shards or min(8, positions)
+    with ShardWriter(data_dir, options.split, shards, positions, options.overwrite) as writer:
+        tally = _Tally(rejects=list(listing.rejects))
+        for position, (candidate, image) in enumerate(_decoded(options, listing.candidates)):
+            record = tally.record(candidate, image, names, labels, boxes.get(candidate.filename, ()))
+            # After a reject that fails the conversion the rest is only looked at, to list all rejects.
+            if record is not None and (options.skip_bad or not tally.rejects):
                 writer.write(record, position)
             if progress is not None:
-                progress(position + 1, len(candidates))
-        rejected_file = write_rejects(data_dir, options.split, rejects)
-        refuse_rejects(rejects, listing.found, src, rejected_file, options.skip_bad)
-        settings = {"src": src, "seed": options.seed, "quality": options.quality}
-        counts = {"found": listing.found, "written": writer.records, "rejected": len(rejects)}
-        kinds = {"ignored": dict(listing.ignored), "changes": dict(changes)}
-        info = writer.finish(
-            names,
-            options.source,
-            {**settings, **counts, **kinds},
-            exact_shards=options.shards is not None,
+                progress(position + 1, len(listing.candidates))
+        rejected_file = write_rejects(data_dir, options.split, tally.rejects)
+        refuse_rejects(tally.rejects, listing.found, src, rejected_file, options.skip_bad)
+        summary = ConvertSummary(
+            data_dir=data_dir,
+            split=options.split,
+            found=listing.found,
+            written=writer.records,
+            rejected=len(tally.rejects),
+            rejected_file=rejected_file,
+            ignored=dict(listing.ignored),
+            changes=dict(tally.changes),
+            classes=names,
+            shards=[],
+            warnings=missing_classes_warning(names, tally.classes, options.split)
+            + _unused_boxes_warning(boxes, listing),
         )
-    return ConvertSummary(
-        data_dir=data_dir,
-        split=options.split,
-        found=listing.found,
-        written=writer.records,
-        rejected=len(rejects),
-        rejected_file=rejected_file,
-        ignored=dict(listing.ignored),
-        changes=dict(changes),
-        classes=names,
-        shards=[shard.name for shard in info.splits[options.split]],
-        warnings=notes,
-    )
+        made_by = {
+            "src": src,
+            "seed": options.seed,
+            "quality": options.quality,
+            "found": summary.found,
+            "written": summary.written,
+            "rejected": summary.rejected,
+            "ignored": summary.ignored,
+            "changes": summary.changes,
+        }
+        info = writer.finish(names, options.source, made_by, exact_shards=options.shards is not None)
+    return replace(summary, shards=[shard.name for shard in info.splits[options.split]])
 
 
-def _decoded(options: ConvertOptions, candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, Outcome]]:
+@dataclass
+class _Tally:
+    """What became of the pictures so far.
+
+    Attributes:
+        rejects: the pictures left out.
+        changes: how many records were changed in which way.
+        classes: names of the classes that have a record.
+    """
+
+    rejects: list[Reject]
+    changes: Counter[str] = field(default_factory=Counter)
+    classes: set[str] = field(default_factory=set)
+
+    def record(
+        self,
+        candidate: Candidate,
+        image: JpegImage | Reject,
+        names: Sequence[str],
+        labels: Sequence[int],
+        boxes: Sequence[Box],
+    ) -> ImageRecord | None:
+        """Returns the record of a picture, or None if it is rejected; counts either."""
+        from pipeline.schema import ImageRecord
+
+        image_boxes, problem = clip_boxes(boxes)
+        if isinstance(image, Reject) or problem:
+            self.rejects.append(image if isinstance(image, Reject) else Reject(candidate.filename, problem))
+            return None
+        label = labels[candidate.class_index]
+        self.changes.update(image.changes)
+        self.classes.add(names[label - 1])
+        return ImageRecord(
+            encoded=image.encoded,
+            label=label,
+            text=names[label - 1],
+            height=image.height,
+            width=image.width,
+            filename=candidate.filename,
+            boxes=image_boxes,
+        )
+
+
+def _decoded(
+    options: ConvertOptions, candidates: Sequence[Candidate]
+) -> Iterator[tuple[Candidate, JpegImage | Reject]]:
     """Yields every candidate with what became of it, in order, decoded by threads."""
     workers = options.workers or available_cores()
     with warnings.catch_warnings(), ThreadPoolExecutor(workers, "pipebench-convert") as executor:
@@ -133,8 +162,8 @@ def _decoded(options: ConvertOptions, candidates: Sequence[Candidate]) -> Iterat
         yield from zip(candidates, outcomes, strict=True)
 
 
-def _decoder(quality: int) -> Callable[[Candidate], Outcome]:
-    def decode(candidate: Candidate) -> Outcome:
+def _decoder(quality: int) -> Callable[[Candidate], JpegImage | Reject]:
+    def decode(candidate: Candidate) -> JpegImage | Reject:
         try:
             return candidate.load(quality)
         except RejectedImage as error:

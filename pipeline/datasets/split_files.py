@@ -6,7 +6,7 @@ import re
 
 from echoing.errors import DataError, OptionError
 from pipeline import filesystem
-from pipeline.shard_files import ShardName
+from pipeline.shard_files import ShardName, summarize
 
 _SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -51,7 +51,8 @@ def refuse_existing(data_dir: str, split: str, overwrite: bool) -> list[str]:
     old = split_shards(data_dir, split)
     if old and not overwrite:
         raise DataError(
-            f"{data_dir} already holds {len(old)} shards of split {split!r} ({old[0]}, ...). "
+            f"{data_dir} already holds {len(old)} {'shard' if len(old) == 1 else 'shards'} of split {split!r} "
+            f"({summarize(old)}). "
             "Pass --overwrite to replace them, or name another folder or split."
         )
     return old

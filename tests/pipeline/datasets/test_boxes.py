@@ -70,7 +70,7 @@ def test_csv_gives_boxes_by_file_with_any_column_order_and_quoted_names(tmp_path
 def test_damaged_csv_is_refused_with_the_place(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "boxes.csv"
     path.write_text(text)
-    with pytest.raises(DataError, match="boxes.csv") as caught:
+    with pytest.raises(DataError, match=r"boxes\.csv") as caught:
         read_boxes_csv(str(path))
     assert words in str(caught.value)
 

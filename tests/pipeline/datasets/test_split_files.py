@@ -29,7 +29,7 @@ def test_shards_are_grouped_by_split_and_other_files_left_out(tmp_path: Path) ->
 
 def test_existing_shards_are_refused_but_for_overwrite(tmp_path: Path) -> None:
     (tmp_path / "train-00000-of-00001").touch()
-    with pytest.raises(DataError, match="already holds 1 shards of split 'train'.*--overwrite"):
+    with pytest.raises(DataError, match=r"already holds 1 shard of split 'train'.*--overwrite"):
         refuse_existing(str(tmp_path), "train", overwrite=False)
     assert refuse_existing(str(tmp_path), "train", overwrite=True) == ["train-00000-of-00001"]
     assert refuse_existing(str(tmp_path), "test", overwrite=False) == []

@@ -39,7 +39,13 @@ def test_records_come_back_in_order_from_shards_of_the_reference_names(
     info = write(tmp_path, 5)
     assert names(tmp_path) == ["dataset.json", "labels.txt", "train-00000-of-00002", "train-00001-of-00002"]
     records = read_records(tmp_path)
-    assert [r["image/encoded"] for r in records] == [[b"jpeg 0"], [b"jpeg 1"], [b"jpeg 2"], [b"jpeg 3"], [b"jpeg 4"]]
+    assert [r["image/encoded"] for r in records] == [
+        [b"jpeg 0"],
+        [b"jpeg 1"],
+        [b"jpeg 2"],
+        [b"jpeg 3"],
+        [b"jpeg 4"],
+    ]
     assert records[3]["image/filename"] == [b"3.jpg"]
     assert (records[3]["image/height"], records[3]["image/width"]) == ([4], [6])
     sizes = [(tmp_path / f"train-0000{index}-of-00002").stat().st_size for index in range(2)]
@@ -73,7 +79,7 @@ def test_shards_that_would_be_empty_are_left_out_and_the_rest_renumbered(tmp_pat
 
 def test_fewer_shards_than_exactly_asked_for_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
     with (
-        pytest.raises(OptionError, match="shards is 4.*at most 1"),
+        pytest.raises(OptionError, match=r"shards is 4.*at most 1"),
         ShardWriter(str(tmp_path), "train", 4, 4, False) as writer,
     ):
         writer.write(record(0), 0)
