@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from bench.result_shape import shape_problem
 from echoing.errors import DataError
 
 SCHEMA = "pipebench.run"
@@ -78,7 +79,7 @@ class Phase:
         throughput: rates.
         steps: the step columns.
         upstream_arrivals_seconds: for the last steps of the phase, the times at which the fresh elements
-            of that step left the upstream side (seconds since the phase began): `[step index, [times]]` pairs.
+            of that step left the upstream side (seconds since phase begin): pairs `[step index, [times]]`.
     """
 
     verdict: str | None
@@ -169,7 +170,7 @@ class RunResult:
         """
         try:
             document = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{source} is not JSON: {error}. Name the folder of a finished run.") from error
         if not isinstance(document, dict) or document.get("schema") != SCHEMA:
             raise DataError(f"{source} is not the result of a run (no schema {SCHEMA!r} in it).")
@@ -178,19 +179,33 @@ class RunResult:
                 f"{source} has schema version {document.get('schema_version')!r}, but this pipebench reads "
                 f"version {SCHEMA_VERSION}. Use the pipebench that wrote it, or run again."
             )
-        try:
-            return cls(
-                phase=_phase(document),
-                baseline=None if document["baseline"] is None else _phase(document["baseline"]),
-                prediction=None if document["prediction"] is None else Prediction(**document["prediction"]),
-                **{
-                    item.name: document[item.name]
-                    for item in fields(cls)
-                    if item.name not in ("phase", "baseline", "prediction")
-                },
-            )
-        except (KeyError, TypeError) as error:
-            raise DataError(f"{source} is damaged: {error!r} does not fit the schema. Run again.") from error
+        problem = _document_problem(document)
+        if problem:
+            raise DataError(f"{source} is damaged: {problem}. Run again.")
+        return cls(
+            phase=_phase(document),
+            baseline=None if document["baseline"] is None else _phase(document["baseline"]),
+            prediction=None if document["prediction"] is None else Prediction(**document["prediction"]),
+            **{
+                item.name: document[item.name]
+                for item in fields(cls)
+                if item.name not in ("phase", "baseline", "prediction")
+            },
+        )
+
+
+def _document_problem(document: dict[str, Any]) -> str:
+    # In the JSON form the run's own phase stands at the top level; here it goes back into its place.
+    own = {item.name for item in fields(Phase)}
+    nested = {key: value for key, value in document.items() if key not in {"schema", "schema_version", *own}}
+    nested["phase"] = {key: value for key, value in document.items() if key in own}
+    problem = shape_problem(nested, RunResult)
+    for phase in (document, document.get("baseline")):
+        if not problem and phase is not None:
+            lengths = {name: len(column) for name, column in phase["steps"].items()}
+            if len(set(lengths.values())) > 1:
+                problem = f"the columns of its steps differ in length: {lengths}"
+    return problem
 
 
 def _phase(document: dict[str, Any]) -> Phase:
