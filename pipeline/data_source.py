@@ -88,7 +88,7 @@ def open_data_source(
     """Inspects a data folder.
 
     Records are counted by `dataset.json` where it has the shard with its present size, and else by walking
-    over the record headers (about 10 microseconds a record; a gzip shard is decompressed). On remote file
+    over the record headers (10 to 20 microseconds a record; a gzip shard is decompressed). On remote file
     systems, `ram://` apart, nothing is walked: every header would be a request.
 
     Args:

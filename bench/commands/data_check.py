@@ -83,7 +83,8 @@ def _print(report: CheckReport, max_listed: int) -> None:
 
     console = Console(markup=False, highlight=False, emoji=False)
     for table in (_shard_table(report, max_listed), _label_table(report, max_listed), _size_table(report)):
-        console.print(table)
+        if table.row_count:
+            console.print(table)
     sizes = report.size_range()
     if report.image_sizes:
         click.echo(

@@ -10,7 +10,6 @@ from echoing.errors import DataError, RecordError
 from pipeline import filesystem, tfrecord
 from pipeline.dataset_info import ShardInfo
 from pipeline.datasets.check_report import PROBLEM, WARNING, Finding, ShardCount
-from pipeline.datasets.record_check import check_record
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,9 @@ def _add_record(result: ShardResult, index: int, record: tfrecord.RawRecord, num
         text = f"the checksum of its {span.length_bytes} bytes is wrong: the record is damaged"
         result.findings.append(Finding(PROBLEM, "unreadable record", text, shard, index, span.offset_bytes))
         return
+    # Imports TensorFlow, which a wrong folder name need not wait for.
+    from pipeline.datasets.record_check import check_record
+
     facts = check_record(record.payload, num_classes)
     result.record_bytes.append(span.length_bytes)
     for remark in facts.remarks:

@@ -138,6 +138,22 @@ def test_a_damaged_payload_checksum_is_a_damaged_record(tmp_path, content):
     assert [r.is_intact for r in records] == [True, False, True]
 
 
+@given(place=st.integers(0, SIZE - 1), bit=st.integers(0, 7))
+@settings(max_examples=100, deadline=None)
+def test_any_flipped_bit_is_noticed_in_its_record_and_no_other(tmp_path_factory, place, bit):
+    tmp_path = tmp_path_factory.mktemp("flip")
+    damaged = bytearray(shard_bytes(tmp_path, PAYLOADS))
+    damaged[place] ^= 1 << bit
+    path = put(tmp_path, bytes(damaged))
+    record = 0 if place < 66 else 1 if place < 82 else 2
+    if place - OFFSETS[record] < 12:
+        got, error = consume(read_records(path))
+        assert [r.is_intact for r in got] == [True] * record
+        assert error.record_index == record
+    else:
+        assert [r.is_intact for r in read_records(path)] == [i != record for i in range(3)]
+
+
 def test_a_file_of_another_kind_is_said_to_be_no_tfrecord_file(tmp_path):
     got, error = consume(walk(put(tmp_path, b"name,label\ncat,1\ndog,2\n")))
     assert got == []

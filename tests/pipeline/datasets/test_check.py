@@ -1,6 +1,8 @@
 import gzip
 import io
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -377,6 +379,17 @@ def test_a_missing_an_empty_and_an_other_folder_are_three_different_errors(tmp_p
         check_dataset(str(tmp_path / "empty"))
     with pytest.raises(DataError, match="other splits: 'validation'"):
         check_dataset(str(tmp_path / "other"), split="train")
+
+
+def test_a_missing_folder_is_said_without_waiting_for_tensorflow(tmp_path):
+    code = (
+        "import sys\n"
+        "from pipeline.datasets.check import check_dataset\n"
+        f"try: check_dataset({str(tmp_path / 'typo')!r})\n"
+        "except Exception as error: print(type(error).__name__, 'tensorflow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["DataError", "False"]
 
 
 @pytest.mark.parametrize("name", ["set [v1]", "a*b"])
