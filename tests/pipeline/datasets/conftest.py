@@ -20,7 +20,9 @@ Record = dict[str, Any]
 def picture_bytes() -> Callable[..., bytes]:
     """Returns a function that encodes a picture: of one colour, or of random pixels of a seed."""
 
-    def encode(fmt: str = "JPEG", colour: Any = None, size: tuple[int, int] = (12, 8), seed: int = 0) -> bytes:
+    def encode(
+        fmt: str = "JPEG", colour: Any = None, size: tuple[int, int] = (12, 8), seed: int = 0
+    ) -> bytes:
         if colour is None:
             pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
             image = Image.fromarray(pixels)

@@ -1,0 +1,34 @@
+"""The batch stage: from examples to batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Stacks consecutive examples into batches.
+
+    Length: n examples become n // batch_size batches, or one more where a smaller last batch is kept.
+    Order stays as it is.
+
+    Attributes:
+        batch_size: examples a batch.
+        drop_remainder: leave out a smaller last batch; shapes are then static, as accelerators need.
+    """
+
+    batch_size: int
+    drop_remainder: bool = True
+    name: str = "batch"
+
+    def __call__(self, examples: tf.data.Dataset) -> tf.data.Dataset:
+        """Returns the batches: every feature gains a leading axis."""
+        # Copied by several threads: a batch of 1,024 float images is more than a gigabyte.
+        return examples.batch(
+            self.batch_size,
+            drop_remainder=self.drop_remainder,
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=True,
+        )

@@ -1,0 +1,121 @@
+"""Every option of the input pipeline, validated on construction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from echoing.checks import check_choice, check_integer, check_number
+from echoing.echo_factor import EchoFactor
+from echoing.errors import OptionError
+from echoing.insertion_point import InsertionPoint
+
+DTYPES = ("float32", "bfloat16")
+CACHES = ("none", "records")
+BAD_RECORD_POLICIES = ("fail", "skip")
+
+
+@dataclass(frozen=True)
+class PipelineConfig:
+    """Options of an `InputPipeline`; defaults are the Cloud TPU Inception v3 reference's where it has one.
+
+    Attributes:
+        data_dir: folder of the shards, local or `scheme://`.
+        train_split: shard name prefix for training.
+        eval_split: shard name prefix for evaluation.
+        file_pattern: shell pattern for shard names inside `data_dir`, in place of the split's own; or None.
+        batch_size: examples a batch, over all replicas.
+        image_size: height and width of the images delivered, pixels (reference: 299).
+        dtype: `float32` or `bfloat16`, cast on the host.
+        epochs: passes over the data; None repeats for ever. Evaluation always makes one pass.
+        drop_remainder: leave a smaller last batch out; None does so in training and not in evaluation.
+        cycle_length: shards read at the same time (reference flag num_files_infeed: 8).
+        read_buffer_bytes: read buffer of each shard (reference flag prefetch_dataset_buffer_size: 8 MiB).
+        shuffle_buffer_size: examples in the one example shuffle buffer (reference flag
+            followup_shuffle_buffer_size: 1000); 0 leaves it out. It stands after the read, or after the echo
+            where examples are echoed.
+        num_parallel_calls: parallel decode and augment calls; None lets tf.data choose (the reference: 64).
+        prefetch_batches: batches held ready for the device (reference: 2).
+        deterministic: whether the order is reproducible; False reads sloppily, as the reference does.
+        seed: seed of every shuffle and of the augmentation; None draws one.
+        echo_factor: how often each upstream element is used, >= 1.
+        insert_point: where the echo stands, in either spelling.
+        cb_distortion_range: range of the blue chroma shift (reference: 0.1).
+        cr_distortion_range: range of the red chroma shift (reference: 0.1).
+        use_fast_color_distort: shift brightness and chroma; False changes brightness and saturation.
+        use_annotated_boxes: crop around the record's boxes where it has any.
+        cache: `records` keeps the compressed records in memory after the first pass.
+        on_bad_record: `fail`, or `skip` (counted).
+        keep_tags: deliver dictionaries with the accounting features instead of `(image, label)`.
+        stamp_upstream: record when each fresh element leaves the upstream side; needs `keep_tags`.
+    """
+
+    data_dir: str
+    train_split: str = "train"
+    eval_split: str = "validation"
+    file_pattern: str | None = None
+    batch_size: int = 1024
+    image_size: int = 299
+    dtype: str = "float32"
+    epochs: int | None = None
+    drop_remainder: bool | None = None
+    cycle_length: int = 8
+    read_buffer_bytes: int = 8 * 1024 * 1024
+    shuffle_buffer_size: int = 1000
+    num_parallel_calls: int | None = None
+    prefetch_batches: int = 2
+    deterministic: bool = False
+    seed: int | None = None
+    echo_factor: object = 1
+    insert_point: str | InsertionPoint = InsertionPoint.AFTER_AUGMENT
+    cb_distortion_range: float = 0.1
+    cr_distortion_range: float = 0.1
+    use_fast_color_distort: bool = True
+    use_annotated_boxes: bool = False
+    cache: str = "none"
+    on_bad_record: str = "fail"
+    keep_tags: bool = False
+    stamp_upstream: bool = False
+
+    def __post_init__(self) -> None:
+        """Checks every option.
+
+        Raises:
+            OptionError: an option has a value that is not allowed.
+        """
+        if not self.data_dir or not self.data_dir.strip():
+            raise OptionError("data_dir", self.data_dir, "the folder of the shards")
+        check_integer("batch_size", self.batch_size, minimum=1)
+        check_integer("image_size", self.image_size, minimum=1)
+        check_choice("dtype", self.dtype, DTYPES)
+        if self.epochs is not None:
+            check_integer("epochs", self.epochs, minimum=1)
+        check_integer("cycle_length", self.cycle_length, minimum=1)
+        check_integer("read_buffer_bytes", self.read_buffer_bytes, minimum=0)
+        check_integer("shuffle_buffer_size", self.shuffle_buffer_size, minimum=0)
+        if self.num_parallel_calls is not None:
+            check_integer("num_parallel_calls", self.num_parallel_calls, minimum=1)
+        check_integer("prefetch_batches", self.prefetch_batches, minimum=0)
+        if self.seed is not None:
+            check_integer("seed", self.seed, minimum=0, maximum=2**31 - 1)
+        check_number("cb_distortion_range", self.cb_distortion_range, minimum=0)
+        check_number("cr_distortion_range", self.cr_distortion_range, minimum=0)
+        check_choice("cache", self.cache, CACHES)
+        check_choice("on_bad_record", self.on_bad_record, BAD_RECORD_POLICIES)
+        if self.stamp_upstream and not self.keep_tags:
+            raise OptionError("stamp_upstream", True, "False unless keep_tags is True")
+        self.parsed_echo_factor, self.parsed_insert_point  # noqa: B018
+
+    @property
+    def parsed_echo_factor(self) -> EchoFactor:
+        """The echo factor as an exact number."""
+        return EchoFactor.parse(self.echo_factor)
+
+    @property
+    def parsed_insert_point(self) -> InsertionPoint:
+        """The insertion point under its canonical name."""
+        return InsertionPoint.parse(self.insert_point)
+
+    @property
+    def echoes_examples(self) -> bool:
+        """Whether single examples are echoed, so that the example shuffle stands after the echo."""
+        return not self.parsed_echo_factor.is_one and not self.parsed_insert_point.echoes_batches

@@ -1,0 +1,66 @@
+"""The echo as a stage of the pipeline, and the time stamp that marks where upstream ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from echoing.echo_factor import EchoFactor
+from echoing.echo_operator import echo
+from pipeline.element import READY_SECONDS, REPEAT_INDEX
+
+
+@dataclass(frozen=True)
+class Echo:
+    """Uses each element `factor` times and writes into `repeat_index` which use it is.
+
+    Length: n elements become floor(n e). Order: see `echoing.echo`.
+
+    Attributes:
+        factor: how often each element is used, e >= 1.
+        shuffle_buffer_size: elements in the shuffle buffer after the echo; 0 leaves it out.
+        seed: seed of the shuffle; None draws one.
+    """
+
+    factor: EchoFactor
+    shuffle_buffer_size: int = 0
+    seed: int | None = None
+    name: str = "echo"
+
+    def __call__(self, elements: tf.data.Dataset) -> tf.data.Dataset:
+        """Returns the echoed elements, single examples or batches alike."""
+        echoed = elements.apply(
+            echo(
+                self.factor,
+                shuffle_buffer_size=self.shuffle_buffer_size,
+                seed=self.seed,
+                with_repeat_index=True,
+            )
+        )
+        return echoed.map(_note_repeat_index)
+
+
+@dataclass(frozen=True)
+class StampUpstream:
+    """Writes into `upstream_ready_seconds` when each element passes, for the timeline of the report.
+
+    Length and order stay as they are. The clock is the wall clock (`tf.timestamp`), the only one that
+    TensorFlow has as an op; it makes the iterator impossible to checkpoint, so it is for measuring runs only.
+    """
+
+    name: str = "stamp_upstream"
+
+    def __call__(self, elements: tf.data.Dataset) -> tf.data.Dataset:
+        """Returns the stamped elements."""
+        return elements.map(_stamp)
+
+
+def _note_repeat_index(index: Any, element: dict[str, Any]) -> dict[str, Any]:
+    return {**element, REPEAT_INDEX: tf.zeros_like(element[REPEAT_INDEX]) + index}
+
+
+def _stamp(element: dict[str, Any]) -> dict[str, Any]:
+    # One stamp an example, also where whole batches pass.
+    return {**element, READY_SECONDS: tf.zeros_like(element[REPEAT_INDEX], tf.float64) + tf.timestamp()}

@@ -1,0 +1,38 @@
+"""The features of the dictionaries that flow through the pipeline, by the names used everywhere."""
+
+from __future__ import annotations
+
+SERIALIZED = "serialized"
+"""string []: the record as it was read; from storage to decode."""
+
+IMAGE = "image"
+"""From decode on: uint8 [height, width, 3], then the augmented image, then [batch, height, width, 3]."""
+
+LABEL = "label"
+"""int32 [] or [batch]: class number; 0 is the background."""
+
+BOXES = "boxes"
+"""float32 [boxes, 4]: ymin, xmin, ymax, xmax as fractions; between decode and augment, where asked for."""
+
+EXAMPLE_ID = "example_id"
+"""int64 [] or [batch]: running number of the read, unique for every fresh example, epoch after epoch."""
+
+RECORD_ID = "record_id"
+"""int64 [] or [batch]: shard number x 2**32 + position in the shard; the same in every epoch."""
+
+REPEAT_INDEX = "repeat_index"
+"""int64 [] or [batch]: 0 for the fresh use of an example, 1 and up for its repeats."""
+
+READY_SECONDS = "upstream_ready_seconds"
+"""float64 [] or [batch]: when the fresh element left the upstream side, seconds since the Unix epoch."""
+
+TAGS = (EXAMPLE_ID, RECORD_ID, REPEAT_INDEX, READY_SECONDS)
+"""Features for accounting, which no model looks at."""
+
+RECORD_ID_SHIFT = 32
+"""Bits of a record id that hold the position in the shard."""
+
+
+def split_record_id(record_id: int) -> tuple[int, int]:
+    """Returns the shard number and the position in the shard that a record id stands for."""
+    return record_id >> RECORD_ID_SHIFT, record_id & ((1 << RECORD_ID_SHIFT) - 1)

@@ -1,0 +1,191 @@
+"""The input pipeline: all stages composed from one configuration."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import tensorflow as tf
+
+from echoing.checks import check_integer
+from echoing.errors import DataError
+from pipeline.augment import Augment
+from pipeline.batch import Batch
+from pipeline.config import PipelineConfig
+from pipeline.data_source import DataSource, open_data_source
+from pipeline.decode import Decode
+from pipeline.echo_stage import Echo, StampUpstream
+from pipeline.skipping import SkipCounter
+from pipeline.stage import Pipeline
+from pipeline.storage import Storage, shards_dataset
+from pipeline.transfer import Transfer
+
+
+class InputPipeline:
+    """Reads, decodes, augments, echoes, batches and hands over images.
+
+    Used like the class of the Cloud TPU Inception v3 guide: `InputPipeline(config, is_training)` is made once
+    and called, with a batch size and an input context where there are several hosts, for the dataset.
+
+    Length: in training floor(floor(records x epochs x e) / batch size) batches for an echo of examples; in
+    evaluation one pass, with a smaller last batch. tf.data does not know it, `batches_in` does.
+
+    Determinism: see `PipelineConfig.deterministic` and `seed`; the augmentation is keyed by example and
+    repeat, so that a seed reproduces it whatever the parallelism.
+
+    Args:
+        config: every option.
+        is_training: training (shuffled, distorted, echoed) or evaluation.
+        source: the shards, if they were opened before; None opens them now.
+
+    Raises:
+        DataError: no usable shards, or too few records for one batch.
+    """
+
+    def __init__(
+        self, config: PipelineConfig, is_training: bool = True, source: DataSource | None = None
+    ) -> None:
+        self.config = config
+        self.is_training = is_training
+        split = config.train_split if is_training else config.eval_split
+        self.source = source or open_data_source(config.data_dir, split, config.file_pattern)
+        self.skip_counter = SkipCounter() if config.on_bad_record == "skip" else None
+        self.seed = config.seed if config.seed is not None else random.randrange(2**31)
+
+    def __call__(
+        self, batch_size: int | None = None, input_context: tf.distribute.InputContext | None = None
+    ) -> tf.data.Dataset:
+        """Returns the dataset that feeds the device.
+
+        Args:
+            batch_size: examples a batch over all replicas; None takes the configuration's.
+            input_context: which host this is; None for the only one. The batch is divided by the replicas
+                that are in sync, and each host reads its share of the shards.
+
+        Returns:
+            Batches `(image, label)`, or dictionaries where the configuration keeps the tags: image
+            [batch, size, size, 3] of the configuration's type in [-1, 1], label int32 [batch].
+
+        Raises:
+            OptionError: the batch size is no positive integer.
+            DataError: there are too few records for one batch.
+        """
+        stages = self.stages(batch_size, input_context)
+        dataset = stages(shards_dataset(self.source.shards))
+        options = tf.data.Options()
+        options.deterministic = self.config.deterministic or not self.is_training
+        if input_context is not None:
+            # Each host reads its share already.
+            options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+        return dataset.with_options(options)
+
+    def stages(
+        self, batch_size: int | None = None, input_context: tf.distribute.InputContext | None = None
+    ) -> Pipeline:
+        """Returns the stages in order, the echo at its insertion point; arguments as in `__call__`."""
+        config = self.config
+        batch = config.batch_size if batch_size is None else batch_size
+        check_integer("batch_size", batch, minimum=1)
+        self._check_enough_records(batch)
+        hosts = 1 if input_context is None else input_context.num_input_pipelines
+        if input_context is not None:
+            batch = input_context.get_per_replica_batch_size(batch)
+
+        # Storage
+        storage = Storage(
+            shard_count=len(self.source.shards),
+            is_training=self.is_training,
+            epochs=config.epochs if self.is_training else 1,
+            cycle_length=config.cycle_length,
+            read_buffer_bytes=config.read_buffer_bytes,
+            # One shuffle buffer: after the echo where examples are echoed, else here (Choi et al., 2019).
+            shuffle_buffer_size=0 if self._echoes_examples else config.shuffle_buffer_size,
+            seed=self.seed,
+            deterministic=config.deterministic,
+            cache=config.cache == "records",
+            host_count=hosts,
+            host_index=0 if input_context is None else input_context.input_pipeline_id,
+            skip_counter=self.skip_counter,
+        )
+
+        # Preprocessing
+        decode = Decode(config.use_annotated_boxes, config.num_parallel_calls, self.skip_counter)
+        augment = Augment(
+            image_size=config.image_size,
+            is_training=self.is_training,
+            seed=self.seed,
+            num_parallel_calls=config.num_parallel_calls,
+            cb_distortion_range=config.cb_distortion_range,
+            cr_distortion_range=config.cr_distortion_range,
+            use_fast_color_distort=config.use_fast_color_distort,
+        )
+        batching = Batch(batch, drop_remainder=self._drop_remainder)
+
+        # Transfer
+        transfer = Transfer(config.dtype, config.prefetch_batches, config.keep_tags)
+
+        return self._with_echo(Pipeline((storage, decode, augment, batching, transfer)))
+
+    @property
+    def records_per_pass(self) -> int | None:
+        """Records in one epoch, or None where counting them would take reading them over a network."""
+        return self.source.records
+
+    def batches_in(self, epochs: int = 1, batch_size: int | None = None) -> int | None:
+        """Returns the batches of so many epochs on one host, or None where the records are not known.
+
+        Args:
+            epochs: passes over the data.
+            batch_size: examples a batch; None takes the configuration's.
+        """
+        records = self.source.records
+        if records is None:
+            return None
+        return self._batches(records * epochs, batch_size or self.config.batch_size)
+
+    def without_echo(self) -> InputPipeline:
+        """Returns the same pipeline with the echo taken out, over the same shards."""
+        return InputPipeline(replace(self.config, echo_factor=1), self.is_training, self.source)
+
+    def _batches(self, records: int, batch: int) -> int:
+        factor = self.config.parsed_echo_factor
+        if self._echoes_examples:
+            return self._full_batches(factor.outputs_of(records), batch)
+        batches = self._full_batches(records, batch)
+        return factor.outputs_of(batches) if self.is_training else batches
+
+    def _full_batches(self, examples: int, batch: int) -> int:
+        return examples // batch if self._drop_remainder else -(-examples // batch)
+
+    @property
+    def _drop_remainder(self) -> bool:
+        wanted = self.config.drop_remainder
+        return self.is_training if wanted is None else wanted
+
+    def _check_enough_records(self, batch: int) -> None:
+        records = self.source.records
+        if records is None or self._batches(records, batch) > 0:
+            return
+        echo = f" used {self.config.parsed_echo_factor} times" if self._echoes_examples else ""
+        raise DataError(
+            f"{records} records{echo}, batch {batch}: no full batch in {self.source.data_dir}. "
+            "Give a smaller batch size or more data."
+        )
+
+    @property
+    def _echoes_examples(self) -> bool:
+        return self.is_training and self.config.echoes_examples
+
+    def _with_echo(self, stages: Pipeline) -> Pipeline:
+        if not self.is_training:
+            return stages
+        config = self.config
+        position = config.parsed_insert_point.stage_name
+        if not config.parsed_echo_factor.is_one:
+            buffer = config.shuffle_buffer_size if self._echoes_examples else 0
+            stages = stages.with_stage_after(
+                position, Echo(config.parsed_echo_factor, buffer, seed=self.seed)
+            )
+        if config.stamp_upstream:
+            stages = stages.with_stage_after(position, StampUpstream())
+        return stages
