@@ -76,7 +76,7 @@ CHART_KINDS = (
         "Upstream: when the fresh elements that these steps used left the upstream side; where they are "
         "many, their density. Those of later steps are not shown. Transfer: its length is measured, its "
         "place is the latest possible. Device: busy with the step of that number, or waiting. Every other "
-        "step is paler in each lane.",
+        "step is fainter in each lane.",
     ),
 )
 

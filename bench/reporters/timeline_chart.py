@@ -37,7 +37,7 @@ UPSTREAM, TRANSFERRING, DEVICE = 2.0, 1.0, 0.0
 LANE_HEIGHT = 0.62
 
 ALTERNATE_ALPHA = 0.55
-"""Every other step is paler in each lane, so that a step can be followed from lane to lane."""
+"""Every other step is fainter in each lane, so that a step can be followed from lane to lane."""
 
 
 @dataclass(frozen=True)
@@ -185,5 +185,7 @@ def _draw_density(axes: Axes, inside: dict[int, np.ndarray], span: float) -> Non
 def _title(windows: list[Window]) -> str:
     shares = [format_value(window.waiting_share, "percent") for window in windows]
     if len(windows) == 1:
-        return f"In the last {plural(len(windows[0].steps), 'step')} the device waits {shares[0]} of the time"
+        count = len(windows[0].steps)
+        last = "last step" if count == 1 else f"last {count} steps"
+        return f"In the {last} the device waits {shares[0]} of the time"
     return f"In the last steps the device waits {shares[1]} of the time, {shares[0]} without echo"
