@@ -58,8 +58,13 @@ def command(
     import json
 
     from bench.progress import progress_bar
+    from bench.tensorflow_startup import start_tensorflow
+    from pipeline import filesystem
     from pipeline.datasets.check import check_dataset
 
+    # A wrong folder is answered without TensorFlow.
+    if filesystem.is_remote(data_dir) or filesystem.exists(data_dir):
+        start_tensorflow()
     with progress_bar(f"Checking {data_dir}") as bar:
         report = check_dataset(
             data_dir,

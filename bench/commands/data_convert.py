@@ -93,6 +93,9 @@ def command(
     import json
 
     from bench.progress import progress_bar
+    from bench.tensorflow_startup import start_tensorflow
+
+    start_tensorflow()
     from pipeline.datasets.convert import convert_dataset
     from pipeline.datasets.convert_options import ConvertOptions
 

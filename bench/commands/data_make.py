@@ -72,6 +72,9 @@ def command(
 
     from bench.formatting import format_value, plural, printable
     from bench.progress import progress_bar
+    from bench.tensorflow_startup import start_tensorflow
+
+    start_tensorflow()
     from pipeline.datasets.make import MakeOptions, make_dataset
 
     options = MakeOptions(

@@ -1,0 +1,1 @@
+"""The `pipebench` command: runs, results and reports."""

@@ -1,0 +1,251 @@
+"""`pipebench run`: the main job."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import Any
+
+import click
+
+from bench.environment import repeat_command
+from bench.option_types import ECHO_FACTOR, INSERT_POINT, NON_EMPTY, POSITIVE_FLOAT
+from bench.output_folder import check_output_folder, default_output_folder
+from bench.progress import say
+
+
+def _pipeline_options(function: Any) -> Any:
+    """Adds the options of the input pipeline."""
+    positive = click.IntRange(min=1)
+    natural = click.IntRange(min=0)
+    options = [
+        click.option("--data-dir", type=NON_EMPTY, help="Folder of the shards [default: generated ones]."),
+        click.option("--split", type=NON_EMPTY, default="train", show_default=True, help="Name prefix."),
+        click.option("--file-pattern", type=NON_EMPTY, help="Shell pattern for shard names in the folder."),
+        click.option("--batch-size", type=positive, help="Examples a batch [default: 128 or, real, 32]."),
+        click.option("--image-size", type=positive, default=299, show_default=True, help="Pixels a side."),
+        click.option(
+            "--precision", type=click.Choice(["float32", "bfloat16"]), default="float32", show_default=True,
+            help="Type of the images on their way to the device.",
+        ),
+        click.option(
+            "--shuffle-buffer-size", type=natural, default=1000, show_default=True,
+            help="Examples in the shuffle buffer, which stands after an echo of examples. 0 leaves it out.",
+        ),
+        click.option(
+            "--cycle-length", type=positive, default=8, show_default=True, help="Shards read at a time."
+        ),
+        click.option(
+            "--read-buffer-bytes", type=natural, default=8 * 1024 * 1024, show_default=True,
+            help="Read buffer of each shard.",
+        ),
+        click.option(
+            "--num-parallel-calls", type=positive,
+            help="Parallel decode and augment calls [default: tf.data chooses].",
+        ),
+        click.option(
+            "--prefetch-batches", type=natural, default=2, show_default=True,
+            help="Batches held ready for the device.",
+        ),
+        click.option(
+            "--cache", type=click.Choice(["none", "records"]), default="none", show_default=True,
+            help="Keep the compressed records in memory after the first pass.",
+        ),
+        click.option("--deterministic", is_flag=True, help="Reproducible order (see --seed)."),
+        click.option("--use-annotated-boxes", is_flag=True, help="Crop around the records' boxes."),
+        click.option(
+            "--cb-distortion-range", type=click.FloatRange(min=0), default=0.1, show_default=True,
+            help="Largest shift of blue chroma.",
+        ),
+        click.option(
+            "--cr-distortion-range", type=click.FloatRange(min=0), default=0.1, show_default=True,
+            help="Largest shift of red chroma.",
+        ),
+        click.option(
+            "--fast-color-distort/--no-fast-color-distort", default=True, show_default=True,
+            help="Shift brightness and chroma, or change brightness and saturation.",
+        ),
+        click.option(
+            "--on-bad-record", type=click.Choice(["fail", "skip"]), default="fail", show_default=True,
+            help="What to do with a record that cannot be read or decoded; skipped ones are counted.",
+        ),
+    ]  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _trainer_options(function: Any) -> Any:
+    """Adds the options of the trainers."""
+    positive = click.IntRange(min=1)
+    options = [
+        click.option(
+            "--trainer", type=click.Choice(["auto", "inception_v3", "emulated"]), default="auto",
+            show_default=True,
+            help="Auto trains Inception v3 where an accelerator is visible, else emulates one.",
+        ),
+        click.option(
+            "--accelerator", type=NON_EMPTY, default="tpu-v2-8", show_default=True,
+            help="Preset of the emulated accelerator: tpu-v2-8, a100, h100 or v100.",
+        ),
+        click.option(
+            "--step-time-seconds", "step_seconds", type=POSITIVE_FLOAT,
+            help="Step time of the emulated accelerator, in place of the preset's.",
+        ),
+        click.option(
+            "--jitter", type=click.FloatRange(0, 1), default=0.0, show_default=True,
+            help="Relative standard deviation of the emulated step time.",
+        ),
+        click.option(
+            "--width-multiplier", type=POSITIVE_FLOAT, default=1.0, show_default=True,
+            help="Width of Inception v3's layers.",
+        ),
+        click.option("--num-classes", type=click.IntRange(min=2), help="Outputs, background included."),
+        click.option(
+            "--optimizer", type=click.Choice(["momentum", "rmsprop"]), default="rmsprop", show_default=True,
+            help="Optimizer of Inception v3.",
+        ),
+        click.option("--learning-rate", type=POSITIVE_FLOAT, help="[default: 0.165 for each 256 of a batch]"),
+        click.option(
+            "--steps-per-loop", type=positive, default=100, show_default=True,
+            help="The most Inception v3 steps inside one compiled function; fewer where they are long.",
+        ),
+        click.option("--xla", "jit_compile", is_flag=True, help="Compile the training step with XLA."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+EPILOG = "Example: pipebench run --echo-factor 2 --insert-point after_augment"
+
+
+@click.command("run", epilog=EPILOG)
+@click.option("--echo-factor", type=ECHO_FACTOR, default=1, show_default=True, help="Uses of each element.")
+@click.option(
+    "--insert-point",
+    type=INSERT_POINT,
+    default="after_augment",
+    show_default=True,
+    help="Where the echo stands: after_read, after_decode (= before_augment), "
+    "after_augment (= before_batch) or after_batch (= before_transfer).",
+)
+@click.option("--seconds", type=POSITIVE_FLOAT, help="Measured time after the warm-up [default: 30].")
+@click.option("--steps", type=click.IntRange(min=1), help="Training steps, in place of --seconds.")
+@click.option("--epochs", type=click.IntRange(min=1), help="Passes over the data, in place of --seconds.")
+@click.option(
+    "--warmup-steps",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Steps left out of the rates; with --steps or --epochs only the first is, unless given.",
+)
+@click.option(
+    "--warmup-seconds",
+    type=click.FloatRange(min=0),
+    default=5.0,
+    show_default=True,
+    help="Time left out of the rates, with --seconds.",
+)
+@click.option("--baseline/--no-baseline", default=True, help="Measure the same pipeline without echo first.")
+@click.option(
+    "--baseline-seconds",
+    type=POSITIVE_FLOAT,
+    default=15.0,
+    show_default=True,
+    help="Measured time of the baseline.",
+)
+@_pipeline_options
+@_trainer_options
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Seed of shuffles, augmentation and weights.")
+@click.option("--output", type=NON_EMPTY, help="Folder of the result [default: runs/ and the time].")
+@click.option("--overwrite", is_flag=True, help="Write into an output folder that is not empty.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result record on stdout.")
+@click.pass_context
+def command(ctx: click.Context, /, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
+    """Train with data echoing and report what the accelerator waited for.
+
+    Without --data-dir it uses images that it generates once, and where no accelerator is visible an emulated
+    TPU v2-8 at the step time of the Cloud TPU Inception v3 guide. A short baseline without echo comes first.
+    """
+    options = _run_options(ctx, given)
+    folder = output or default_output_folder()
+    check_output_folder(folder, overwrite)
+    _execute(options, _is_given(ctx, "batch_size"), folder, as_json)
+
+
+def _run_options(ctx: click.Context, given: dict[str, Any]) -> Any:
+    from bench.default_data import default_data_dir
+    from bench.run_options import EMULATED_BATCH_SIZE, RunLimit, RunOptions
+    from pipeline.config import PipelineConfig
+
+    limits = {name: given.pop(name) for name in ("seconds", "steps", "epochs")}
+    if sum(value is not None for value in limits.values()) > 1:
+        raise click.UsageError("Give only one of --seconds, --steps and --epochs.")
+    if not any(limits.values()):
+        limits["seconds"] = 30.0
+    if limits["seconds"] is None and not _is_given(ctx, "warmup_steps"):
+        given["warmup_steps"] = 1
+    pipeline = PipelineConfig(
+        data_dir=given.pop("data_dir") or default_data_dir(),
+        train_split=given.pop("split"),
+        batch_size=given.pop("batch_size") or EMULATED_BATCH_SIZE,
+        dtype=given.pop("precision"),
+        use_fast_color_distort=given.pop("fast_color_distort"),
+        **{
+            name: given.pop(name)
+            for name in (
+                "echo_factor", "insert_point", "file_pattern", "image_size", "shuffle_buffer_size",
+                "cycle_length", "read_buffer_bytes", "num_parallel_calls", "prefetch_batches", "cache",
+                "deterministic", "use_annotated_boxes", "cb_distortion_range", "cr_distortion_range",
+                "on_bad_record", "seed",
+            )
+        },
+    )  # fmt: skip
+    return RunOptions(pipeline=pipeline, limit=RunLimit(**limits), **given)
+
+
+def _execute(options: Any, batch_size_given: bool, folder: str, as_json: bool) -> None:
+    from bench.run_data import is_generated, open_run_data
+    from bench.tensorflow_startup import start_tensorflow
+
+    # The data first: a wrong folder is answered before TensorFlow is loaded.
+    source = open_run_data(options.pipeline)
+    start_tensorflow()
+    from bench.reporters.folder import write_run_folder
+    from bench.run import Run, RunInterruptedError, Terminated
+    from bench.trainers import complete_options
+
+    def terminate(signum: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    completed = complete_options(options, batch_size_given)
+    arguments = sys.argv[1:]
+    if options.pipeline.seed is None:
+        arguments += ["--seed", str(completed.pipeline.seed)]
+    previous = signal.signal(signal.SIGTERM, terminate)
+    exit_code = 0
+    try:
+        run = Run(completed, source, is_generated(options.pipeline), repeat_command(arguments))
+        result = run.execute()
+    except RunInterruptedError as interrupted:
+        result, exit_code = interrupted.result, interrupted.exit_code
+        say("Interrupted: writing what was measured.")
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    written = write_run_folder(result, folder, on_warning=say)
+    if as_json:
+        click.echo(result.to_json(), nl=False)
+    else:
+        from rich.console import Console
+
+        from bench.reporters.terminal import terminal_summary
+
+        Console().print(terminal_summary(result, written))
+    if exit_code:
+        click.get_current_context().exit(exit_code)
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE

@@ -1,0 +1,181 @@
+"""The main job: a baseline without echo, then the run, then everything measured in one record."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from bench.environment import describe_environment
+from bench.phase_runner import PhaseRunner
+from bench.prediction import HostCosts, device_seconds_per_example, measure_host_costs, predict
+from bench.progress import progress_bar, say
+from bench.result import Phase, Prediction, RunResult
+from bench.run_options import RunLimit, RunOptions
+from bench.run_warnings import run_warnings
+from bench.trainers import make_trainer
+from bench.verdict_text import verdict_text
+from pipeline.data_source import DataSource
+from pipeline.diagnosis import PIPELINE_ERRORS, explain_failure
+from pipeline.input_pipeline import InputPipeline
+from profiling.step_meter import WarmUp
+from trainer.step import DeviceDescription
+
+
+class RunInterruptedError(Exception):
+    """The run was stopped from outside; what it measured until then is in `result`.
+
+    Attributes:
+        result: the incomplete record.
+        exit_code: 130 for an interrupt, 143 for a termination, as shells report them.
+    """
+
+    def __init__(self, result: RunResult, exit_code: int) -> None:
+        super().__init__("interrupted")
+        self.result = result
+        self.exit_code = exit_code
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, treated like Ctrl-C but reported as what it is."""
+
+
+class Run:
+    """One run of the main job.
+
+    Args:
+        options: the options, completed by `bench.trainers.complete_options`.
+        source: the data.
+        generated: whether the data is the generated default.
+        command: the command that repeats the run, for the record.
+    """
+
+    def __init__(self, options: RunOptions, source: DataSource, generated: bool, command: str) -> None:
+        self._options = options.with_pipeline(
+            keep_tags=True, stamp_upstream=True, epochs=options.limit.epochs
+        )
+        self._source = source
+        self._generated = generated
+        self._command = command
+        self._created_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        self._pipeline = InputPipeline(self._options.pipeline, is_training=True, source=source)
+        self._baseline: Phase | None = None
+        self._costs: HostCosts | None = None
+
+    def execute(self) -> RunResult:
+        """Runs the phases and returns the record.
+
+        Raises:
+            DataError: the data cannot be read, decoded or trained on.
+            RunInterruptedError: Ctrl-C or a termination; it carries the incomplete record.
+        """
+        # Made before the baseline, so that minutes do not pass before an option is refused.
+        runner = self._runner(self._pipeline, self._options.limit)
+        self._pipeline.stages()
+        try:
+            if self._options.baseline:
+                self._measure_baseline()
+            self._run_phase(runner, "Run")
+        except KeyboardInterrupt as interrupt:
+            terminated = isinstance(interrupt, Terminated)
+            result = self._result(runner.phase(), "SIGTERM" if terminated else "Ctrl-C")
+            raise RunInterruptedError(result, 143 if terminated else 130) from None
+        return self._result(runner.phase(), "")
+
+    def _measure_baseline(self) -> None:
+        limit = self._options.limit
+        config = self._options.with_pipeline(epochs=None).pipeline
+        with progress_bar("Measuring the pipeline alone"):
+            endless = InputPipeline(config, True, self._source)
+            self._costs = self._guarded(lambda: measure_host_costs(endless))
+        plain = endless.without_echo()
+        steps = limit.steps
+        runner = self._runner(
+            plain, RunLimit(steps=steps) if steps else RunLimit(seconds=self._options.baseline_seconds)
+        )
+        self._run_phase(runner, "Baseline without echo")
+        self._baseline = runner.phase()
+
+    def _runner(self, pipeline: InputPipeline, limit: RunLimit) -> PhaseRunner:
+        options = self._options
+        trainer = make_trainer(options, self._source)
+        self._device: DeviceDescription = trainer.device
+        # Steps and epochs are counted out by the user, who may want few: only the first step is left out.
+        timed = limit.seconds is not None
+        warm_up = WarmUp(options.warmup_steps, options.warmup_seconds if timed else 0.0)
+        return PhaseRunner(pipeline, trainer, limit, warm_up)
+
+    def _run_phase(self, runner: PhaseRunner, title: str) -> None:
+        device = self._device
+        where = f" on {'emulated ' if device.emulated else ''}{device.name}"
+        with progress_bar(f"{title}{where}") as bar:
+            runner.on_step = lambda: bar.update(runner.progress, _rates(runner))
+            self._guarded(runner.run)
+
+    def _guarded(self, work: Any) -> Any:
+        """Does some work and explains a failure of the pipeline in the user's words."""
+        try:
+            return work()
+        except PIPELINE_ERRORS as error:
+            say("The pipeline failed; looking for the record that it failed on.")
+            raise explain_failure(error, self._source, self._options.pipeline.use_annotated_boxes) from error
+
+    def _result(self, phase: Phase, interrupted_by: str) -> RunResult:
+        options, source = self._options, self._source
+        device = self._device
+        factor = options.pipeline.parsed_echo_factor
+        config = options.to_dict()
+        return RunResult(
+            phase=phase,
+            baseline=self._baseline,
+            complete=not interrupted_by,
+            interrupted_by=interrupted_by,
+            verdict_text=verdict_text(phase, self._baseline, device, float(factor), config["insert_point"]),
+            warnings=[*source.warnings, *run_warnings(options, source, phase)],
+            echo={
+                "factor": config["echo_factor"],
+                "insert_point": config["insert_point"],
+                "shuffle_buffer_size": options.pipeline.shuffle_buffer_size,
+            },
+            accelerator={
+                "name": device.name,
+                "kind": device.kind,
+                "emulated": device.emulated,
+                "count": device.count,
+                "model": device.model,
+                "step_seconds": device.step_seconds,
+                "batch_size": options.pipeline.batch_size,
+                "provenance": device.provenance,
+            },
+            data={
+                "data_dir": source.data_dir,
+                "split": source.split,
+                "shards": len(source.shards),
+                "records": source.records,
+                "record_bytes": source.mean_record_bytes,
+                "generated": self._generated,
+                "skipped_records": phase.counts.skipped_records,
+                "ignored_files": list(source.ignored),
+            },
+            config=config,
+            environment=describe_environment(),
+            command=self._command,
+            created_at=self._created_at,
+            prediction=self._predict(phase),
+        )
+
+    def _predict(self, phase: Phase) -> Prediction | None:
+        if self._costs is None or self._baseline is None:
+            return None
+        device_seconds = device_seconds_per_example(self._baseline)
+        if device_seconds is None:
+            return None
+        return predict(self._costs, device_seconds, self._options.pipeline.parsed_echo_factor, phase)
+
+
+def _rates(runner: PhaseRunner) -> str:
+    trained = runner.meter.trained_examples_per_second
+    if trained is None:
+        return f"step {runner.meter.steps}, warming up"
+    fresh = runner.meter.fresh_examples_per_second
+    utilization = runner.meter.accelerator_utilization
+    return f"step {runner.meter.steps}: {trained:,.0f} images/s, {fresh:,.0f} fresh, AU {utilization:.0%}"

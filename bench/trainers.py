@@ -1,0 +1,79 @@
+"""From the run's options to a trainer: the visible accelerator, the processor, or an emulated device."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from bench.run_options import EMULATED_BATCH_SIZE, REAL_BATCH_SIZE, RunOptions
+from echoing.errors import OptionError
+from pipeline.data_source import DataSource
+from trainer.step import Trainer
+
+DEFAULT_NUM_CLASSES = 1001
+"""ImageNet's classes and the background: outputs of the reference's model."""
+
+
+def complete_options(options: RunOptions, batch_size_given: bool) -> RunOptions:
+    """Returns the options with the trainer chosen, the trainer's batch size, and a seed.
+
+    Args:
+        options: the run's options; the trainer `auto` trains for real where an accelerator is visible.
+        batch_size_given: whether the user chose the batch size.
+    """
+    kind = options.trainer
+    if kind == "auto":
+        import tensorflow as tf
+
+        accelerators = tf.config.list_physical_devices("GPU") + tf.config.list_physical_devices("TPU")
+        kind = "inception_v3" if accelerators else "emulated"
+    options = replace(options, trainer=kind)
+    if not batch_size_given:
+        options = options.with_pipeline(
+            batch_size=EMULATED_BATCH_SIZE if kind == "emulated" else REAL_BATCH_SIZE
+        )
+    # One seed for all phases, drawn here if none was given, so that the record can name it.
+    seed = options.pipeline.seed
+    return options.with_pipeline(seed=random.randrange(2**31) if seed is None else seed)
+
+
+def make_trainer(options: RunOptions, source: DataSource) -> Trainer:
+    """Returns a new trainer, so that each phase starts from the same state.
+
+    Args:
+        options: the run's options, completed.
+        source: the data, for the number of classes.
+
+    Raises:
+        OptionError: an option that the trainer refuses.
+    """
+    batch_size = options.pipeline.batch_size
+    seed = options.pipeline.seed or 0
+    if options.trainer == "emulated":
+        from trainer.emulated import EmulatedAccelerator
+        from trainer.presets import get_preset
+
+        return EmulatedAccelerator(
+            get_preset(options.accelerator),
+            batch_size=batch_size,
+            step_seconds=options.step_seconds,
+            jitter=options.jitter,
+            seed=seed,
+        )
+    if options.step_seconds is not None:
+        raise OptionError("step_time_seconds", options.step_seconds, "left out with real training")
+    from trainer.inception_trainer import InceptionOptions, InceptionTrainer
+
+    return InceptionTrainer(
+        InceptionOptions(
+            image_size=options.pipeline.image_size,
+            width_multiplier=options.width_multiplier,
+            num_classes=options.num_classes or source.num_classes or DEFAULT_NUM_CLASSES,
+            batch_size=batch_size,
+            optimizer=options.optimizer,
+            learning_rate=options.learning_rate,
+            steps_per_loop=options.steps_per_loop,
+            jit_compile=options.jit_compile,
+            seed=seed,
+        )
+    )

@@ -1,0 +1,1 @@
+"""Where the time goes: step meters, the throughput model and the verdict."""
