@@ -65,8 +65,9 @@ def missing_classes_warning(names: Sequence[str], present: set[str], split: str)
     if not missing:
         return []
     some = ", ".join(repr(name) for name in missing[:20]) + (", ..." if len(missing) > 20 else "")
-    noun = "class has" if len(missing) == 1 else "classes have"
-    return [f"{len(missing)} {noun} no picture in split {split!r}, and keep their label: {some}"]
+    if len(missing) == 1:
+        return [f"1 class has no picture in split {split!r} and keeps its label: {some}"]
+    return [f"{len(missing)} classes have no picture in split {split!r} and keep their labels: {some}"]
 
 
 def _names(names: Sequence[str]) -> str:

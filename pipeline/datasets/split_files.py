@@ -50,9 +50,9 @@ def refuse_existing(data_dir: str, split: str, overwrite: bool) -> list[str]:
         raise DataError(f"{data_dir} is a file. Name a folder for the shards.")
     old = split_shards(data_dir, split)
     if old and not overwrite:
+        noun = "shard" if len(old) == 1 else "shards"
         raise DataError(
-            f"{data_dir} already holds {len(old)} {'shard' if len(old) == 1 else 'shards'} of split {split!r} "
-            f"({summarize(old)}). "
+            f"{data_dir} already holds {len(old)} {noun} of split {split!r} ({summarize(old)}). "
             "Pass --overwrite to replace them, or name another folder or split."
         )
     return old
