@@ -78,8 +78,9 @@ class Phase:
         counts: exact counts.
         throughput: rates.
         steps: the step columns.
-        upstream_arrivals_seconds: for the last steps of the phase, the times at which the fresh elements
-            of that step left the upstream side (seconds since phase begin): pairs `[step index, [times]]`.
+        upstream_arrivals_seconds: for some steps, the times (seconds since the phase began) at which fresh
+            elements left the upstream side between the end of the step before and the end of that step:
+            pairs `[step index, [times]]`. Elements that no step used are not known and not in it.
     """
 
     verdict: str | None

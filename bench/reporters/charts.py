@@ -72,11 +72,11 @@ CHART_KINDS = (
     ),
     ChartKind(
         "timeline",
-        "Timeline of the last steps",
-        "Upstream: when the fresh elements that these steps used left the upstream side; where they are "
-        "many, their density. Those of later steps are not shown. Transfer: its length is measured, its "
-        "place is the latest possible. Device: busy with the step of that number, or waiting. Every other "
-        "step is fainter in each lane.",
+        "Timeline of some steps",
+        "Upstream: when fresh elements left the upstream side during these steps; where they are many, their "
+        "density. Elements that no step had used when the run ended are not in it. Transfer: its length is "
+        "measured, its place is the latest possible. Device: busy with the step of that number, or waiting. "
+        "Every other step is fainter in each lane.",
     ),
 )
 

@@ -14,8 +14,11 @@ from bench.result import RunResult
 from pipeline import filesystem
 
 MAX_WARNINGS = 3
-MAX_CHARACTERS = 280
-"""Of one paragraph: three lines of 100 columns. The page holds the whole text."""
+MAX_CHARACTERS = 200
+"""Of a warning or notice: two lines of 100 columns. The page holds the whole text."""
+
+MAX_VERDICT_CHARACTERS = 500
+"""Of the verdict and of the basis of a prediction: five lines."""
 
 LEFT_OUT = ("All steps", "Measured steps")
 """Rows that stand in the line below the table instead."""
@@ -37,7 +40,7 @@ def terminal_summary(result: RunResult, files: Sequence[str] = ()) -> Renderable
     if not result.complete:
         parts.append(_paragraph(notices.pop(0), "bold red"))
     parts.append(Text(findings.headline(result), style=_STYLES.get(result.phase.verdict or "", "bold")))
-    parts.append(_paragraph(result.verdict_text or findings.reason(result)))
+    parts.append(_paragraph(result.verdict_text or findings.reason(result), limit=MAX_VERDICT_CHARACTERS))
     parts += [_paragraph(text, "yellow") for text in notices]
     parts.append(_table(result))
     counts = result.phase.counts
@@ -46,7 +49,7 @@ def terminal_summary(result: RunResult, files: Sequence[str] = ()) -> Renderable
     parts.append(Text(f"{measured}; {warm_up:,} left out as warm-up.", style="dim"))
     prediction = findings.prediction_sentence(result)
     if prediction:
-        parts.append(_paragraph(prediction))
+        parts.append(_paragraph(prediction, limit=MAX_VERDICT_CHARACTERS))
     parts += [_paragraph(f"Warning: {text}", "yellow") for text in result.warnings[:MAX_WARNINGS]]
     if len(result.warnings) > MAX_WARNINGS:
         parts.append(Text(f"{plural(len(result.warnings) - MAX_WARNINGS, 'more warning')} in the report."))
@@ -72,10 +75,10 @@ def _table(result: RunResult) -> Table:
     return table
 
 
-def _paragraph(text: str, style: str = "") -> Text:
+def _paragraph(text: str, style: str = "", limit: int = MAX_CHARACTERS) -> Text:
     text = printable(" ".join(text.split()))
-    if len(text) > MAX_CHARACTERS:
-        text = text[: MAX_CHARACTERS - 1] + "…"
+    if len(text) > limit:
+        text = text[: limit - 1] + "…"
     return Text(text, style=style)
 
 

@@ -82,8 +82,11 @@ def throughput_figure(result: RunResult) -> Figure:
 
 
 def _end_label(phase: Phase) -> str:
-    trained = format_value(phase.throughput.trained_examples_per_second, "examples/s")
-    return f"{trained} trained\nAU {format_value(phase.accelerator_utilization, 'percent')}"
+    rates = phase.throughput
+    trained = format_value(rates.trained_examples_per_second, "examples/s")
+    fresh = format_value(rates.fresh_examples_per_second, "examples/s")
+    utilization = format_value(phase.accelerator_utilization, "percent")
+    return f"{trained} trained\n{fresh} fresh\nAU {utilization}"
 
 
 def _title(result: RunResult) -> str:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from bench.formatting import format_value, plural
+from bench.formatting import format_value
 from bench.reporters.chart_canvas import (
     BUSY,
     FRESH,
@@ -30,7 +30,7 @@ MAX_TICKS = 300
 
 DENSITY_BINS = 180
 
-DIGIT_SHARE = 0.012
+DIGIT_SHARE = 0.0085
 """Share of the width of the axis that a digit of a step number takes."""
 
 UPSTREAM, TRANSFERRING, DEVICE = 2.0, 1.0, 0.0
@@ -67,10 +67,16 @@ class Window:
 
 
 def window_of(name: str, phase: Phase) -> Window | None:
-    """Returns the last measured steps of a phase, the warm-up ones if none was measured, or None."""
+    """Returns the steps to show of a phase.
+
+    They are those with recorded arrivals; without any, the last measured ones; without any, the last ones. A
+    phase without steps has none.
+    """
     columns = phase.steps
+    count = len(columns.warm_up)
+    recorded = sorted({step for step, _ in phase.upstream_arrivals_seconds if 0 <= step < count})
     measured = [step for step, warm_up in enumerate(columns.warm_up) if not warm_up]
-    steps = (measured or list(range(len(columns.warm_up))))[-SHOWN_STEPS:]
+    steps = (recorded or measured or list(range(count)))[-SHOWN_STEPS:]
     if not steps:
         return None
     begin = columns.start_seconds[steps[0]] - columns.wait_seconds[steps[0]]
@@ -94,7 +100,7 @@ def timeline_figure(result: RunResult) -> Figure:
         _draw_upstream(axes, window)
         _draw_steps(axes, window, longest_seconds)
         axes.set_yticks([UPSTREAM, TRANSFERRING, DEVICE], ["upstream:\nfresh elements", "transfer", "device"])
-        axes.set_ylim(-0.45, 2.75)
+        axes.set_ylim(-0.5, 2.5)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
@@ -145,18 +151,13 @@ def _draw_steps(axes: Axes, window: Window, longest_seconds: float) -> None:
 
 def _draw_upstream(axes: Axes, window: Window) -> None:
     recorded = dict(window.phase.upstream_arrivals_seconds)
-    arrivals = {step: np.sort(np.asarray(recorded.get(step, []))) for step in window.steps}
-    shifted = {step: times - window.begin_seconds for step, times in arrivals.items()}
-    total = sum(len(times) for times in shifted.values())
-    early = sum(int(np.sum(times < 0)) for times in shifted.values())
+    inside = {
+        step: np.sort(np.asarray(recorded.get(step, []))) - window.begin_seconds for step in window.steps
+    }
+    total = sum(len(times) for times in inside.values())
     if total == 0:
-        axes.text(0, UPSTREAM, " not recorded for these steps", va="center", fontsize=9, color=MUTED)
-        return
-    if early:
-        note = f" {plural(early, 'element')} arrived earlier and stood in a buffer"
-        axes.text(0, UPSTREAM + 0.52, note, va="center", fontsize=8, color=MUTED)
-    inside = {step: times[times >= 0] for step, times in shifted.items()}
-    if total - early <= MAX_TICKS:
+        axes.text(0, UPSTREAM, " none recorded for these steps", va="center", fontsize=9, color=MUTED)
+    elif total <= MAX_TICKS:
         _draw_ticks(axes, inside)
     else:
         _draw_density(axes, inside, window.end_seconds - window.begin_seconds)
@@ -185,7 +186,5 @@ def _draw_density(axes: Axes, inside: dict[int, np.ndarray], span: float) -> Non
 def _title(windows: list[Window]) -> str:
     shares = [format_value(window.waiting_share, "percent") for window in windows]
     if len(windows) == 1:
-        count = len(windows[0].steps)
-        last = "last step" if count == 1 else f"last {count} steps"
-        return f"In the {last} the device waits {shares[0]} of the time"
-    return f"In the last steps the device waits {shares[1]} of the time, {shares[0]} without echo"
+        return f"In the steps shown the device waits {shares[0]} of the time"
+    return f"In the steps shown the device waits {shares[1]} of the time, {shares[0]} without echo"

@@ -28,12 +28,15 @@ def build_phase(
     columns = Steps()
     now = 0.0
     arrivals: list[tuple[int, list[float]]] = []
+    measured = max(0, steps - warm_up_steps)
+    # As a run does it: eight steps in the middle of the measured ones.
+    first_recorded = warm_up_steps + max(0, measured - 8) // 2
     for step in range(steps):
         wait = first_wait_seconds if step == 0 else wait_seconds
         fresh = round(batch_size * fresh_share)
-        if step >= steps - 12:
+        if first_recorded <= step < first_recorded + 8:
             span = wait + busy_seconds
-            arrivals.append((step, [now - busy_seconds + span * (i + 0.5) / fresh for i in range(fresh)]))
+            arrivals.append((step, [now + span * (i + 0.5) / fresh for i in range(fresh)]))
         columns.wait_seconds.append(wait)
         columns.start_seconds.append(now + wait)
         columns.end_seconds.append(now + wait + busy_seconds)
@@ -43,7 +46,6 @@ def build_phase(
         columns.warm_up.append(step < warm_up_steps)
         columns.loss.append(7.0 - 0.1 * step if losses else None)
         now += wait + busy_seconds
-    measured = max(0, steps - warm_up_steps)
     step_seconds = wait_seconds + busy_seconds
     fresh_total, trained_total = sum(columns.fresh_examples), steps * batch_size
     return Phase(

@@ -48,8 +48,8 @@ def test_titles_say_the_finding(host_bound, draw_once):
     drawn = _by_name(draw_once(host_bound))
     assert "Device waits 60.0 % of the time, 80.0 % without echo" in drawn["step_time"].description
     assert "Echo gives 2.00× the trained rate, 1.00× the fresh rate" in drawn["throughput"].description
-    assert "Without echo: steps 4 to 11" in drawn["timeline"].description
-    assert "Echo 2 after_augment: steps 22 to 29" in drawn["timeline"].description
+    assert "Without echo: steps 3 to 10" in drawn["timeline"].description
+    assert "Echo 2 after_augment: steps 12 to 19" in drawn["timeline"].description
 
 
 def test_run_without_a_step_draws_nothing_and_does_not_call_it_a_failure(no_step):
@@ -179,13 +179,27 @@ def test_bar_of_several_steps_holds_their_mean_and_their_slowest(make_phase, rep
     assert (second.wait_seconds, second.slowest_seconds) == pytest.approx((1.5, 3.5))
 
 
-def test_window_holds_the_last_measured_steps_from_the_begin_of_their_waiting(host_bound):
+def test_window_holds_the_recorded_steps_from_the_begin_of_their_waiting(host_bound):
     window = window_of("run", host_bound.phase)
-    assert window.steps == list(range(22, 30))
-    # Step 0 takes 0.5 + 0.1 s, each later one 0.15 + 0.1 s: step 22 begins to wait at 0.6 + 21 x 0.25 s.
-    assert window.begin_seconds == pytest.approx(5.85)
-    assert window.end_seconds == pytest.approx(7.85)
+    assert window.steps == list(range(12, 20))
+    # Step 0 takes 0.5 + 0.1 s, each later one 0.15 + 0.1 s: step 12 begins to wait at 0.6 + 11 x 0.25 s.
+    assert window.begin_seconds == pytest.approx(3.35)
+    assert window.end_seconds == pytest.approx(5.35)
     assert window.waiting_share == pytest.approx(0.6)
+
+
+def test_window_without_recorded_arrivals_holds_the_last_measured_steps(host_bound, replace):
+    phase = replace(host_bound.phase, upstream_arrivals_seconds=[])
+    assert window_of("run", phase).steps == list(range(22, 30))
+
+
+def test_window_of_warm_up_only_holds_the_warm_up(interrupted):
+    assert window_of("run", interrupted.phase).steps == [0]
+
+
+def test_recorded_step_that_does_not_exist_is_left_out(host_bound, replace):
+    phase = replace(host_bound.phase, upstream_arrivals_seconds=[(-1, [0.1]), (29, [7.0]), (30, [8.0])])
+    assert window_of("run", phase).steps == [29]
 
 
 def test_window_of_a_phase_without_steps_is_none(no_step):
