@@ -246,7 +246,7 @@ def test_a_small_network_learns_the_classes_and_a_mean_colour_does_not(
     network.compile(
         keras.optimizers.Adam(2e-3),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        ["accuracy"],
+        metrics=["accuracy"],
     )
     network.fit(images, labels, epochs=16, batch_size=32, verbose=0)
     network_accuracy = network.evaluate(held_out, truth, verbose=0)[1]
