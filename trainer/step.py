@@ -13,16 +13,18 @@ import numpy as np
 class StepRecord:
     """One finished training step, timed on the device's side.
 
-    All times are seconds on one monotonic clock (`time.monotonic`), so that differences are meaningful within a
-    run. `wait_seconds + (end_seconds - start_seconds)` over consecutive steps adds up to the span of the run.
+    All times are seconds on one monotonic clock (`time.monotonic`), so that differences are meaningful within
+    a run. `wait_seconds + (end_seconds - start_seconds)` over consecutive steps adds up to the span of the
+    run.
 
     Attributes:
         index: number of the step, from 0.
-        wait_seconds: time that the device was idle before this step for lack of data: since the end of the step
-            before, or since the trainer was started for step 0.
+        wait_seconds: time that the device was idle before this step for lack of data: since the end of the
+            step before, or since the trainer was started for step 0.
         start_seconds: when the device began the step.
         end_seconds: when the device finished it.
-        transfer_seconds: time spent on copying the batch to the device; part of the wait where nothing hid it.
+        transfer_seconds: time spent on copying the batch to the device; part of the wait where nothing
+            hid it.
         examples: number of examples in the batch.
         tags: the features of the batch beside `image` and `label`, as host arrays; the trainer does not
             look at them. Arrays of one value an example have shape `[examples]`.

@@ -1,0 +1,319 @@
+"""Real training of Inception v3 on one device: the visible accelerator, or else the host's CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from echoing.checks import check_choice, check_integer, check_number
+from echoing.errors import DataError, OptionError, PipebenchError
+from trainer.batch_source import check_features
+from trainer.channel import Channel
+from trainer.host_clock import ClockSample, HostClock
+from trainer.inception_v3 import MINIMUM_IMAGE_SIZE, InceptionV3
+from trainer.losses import training_loss
+from trainer.optimizers import OPTIMIZERS, make_optimizer, scaled_learning_rate
+from trainer.step import DeviceDescription, StepRecord
+from trainer.training_loop import LoopStatus, TimedStep, TrainingLoop
+
+LOOP_SECONDS = 1.0
+"""How long one compiled loop should take. Longer loops would delay the records; returning to Python costs
+about a millisecond, so that this keeps the cost near 0.1 percent."""
+
+DEVICES = ("auto", "gpu", "cpu")
+
+
+@dataclass(frozen=True)
+class InceptionOptions:
+    """What to train and how.
+
+    Attributes:
+        batch_size: examples of a full step; sets the learning rate.
+        image_size: height and width of the images, pixels, >= 75.
+        width_multiplier: factor on the channels of each layer, > 0.
+        num_classes: labels are 0 to `num_classes - 1`, 0 being the background.
+        optimizer: `rmsprop` (the reference's) or `momentum`.
+        learning_rate: constant; None for 0.165 x batch_size / 256.
+        steps_per_loop: the most steps in one compiled loop; fewer where a step is long (`LOOP_SECONDS`). 100
+            is the reference's `iterations`.
+        jit_compile: compile the step with XLA. It takes about five times as long to start on a CPU and does
+            not pay there.
+        compute_dtype: `float32` or `bfloat16`; variables stay float32.
+        seed: of the initial weights and of dropout.
+        device: `auto` (a GPU if one is visible, else the CPU), `gpu` or `cpu`.
+
+    Raises:
+        OptionError: a value is not allowed.
+    """
+
+    batch_size: int
+    image_size: int = 299
+    width_multiplier: float = 1.0
+    num_classes: int = 1001
+    optimizer: str = "rmsprop"
+    learning_rate: float | None = None
+    steps_per_loop: int = 100
+    jit_compile: bool = False
+    compute_dtype: str = "float32"
+    seed: int = 0
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        check_integer("batch_size", self.batch_size, minimum=1)
+        check_integer("image_size", self.image_size, minimum=MINIMUM_IMAGE_SIZE)
+        check_number("width_multiplier", self.width_multiplier, minimum=0, exclusive_minimum=True)
+        check_integer("num_classes", self.num_classes, minimum=2)
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        if self.learning_rate is not None:
+            check_number("learning_rate", self.learning_rate, minimum=0, exclusive_minimum=True)
+        check_integer("steps_per_loop", self.steps_per_loop, minimum=1)
+        check_choice("compute_dtype", self.compute_dtype, ("float32", "bfloat16"))
+        check_integer("seed", self.seed, minimum=0)
+        check_choice("device", self.device, DEVICES)
+
+
+class InceptionTrainer:
+    """Trains one network; each call of `steps` goes on with the weights that the call before left.
+
+    Runs on one GPU or on the CPU; on the CPU training and input pipeline share the cores. A TPU needs a
+    distribution strategy and is not used.
+
+    Args:
+        options: what to train and how.
+
+    Raises:
+        OptionError: the device asked for is not visible.
+    """
+
+    def __init__(self, options: InceptionOptions) -> None:
+        self._options = options
+        self._device, self._description = _find_device(options)
+        with tf.device(self._device):
+            self.model = InceptionV3(
+                options.image_size,
+                options.width_multiplier,
+                options.num_classes,
+                options.compute_dtype,
+                options.seed,
+            )
+            rate = options.learning_rate
+            self.optimizer = make_optimizer(
+                options.optimizer,
+                self.model.trainable_variables,
+                scaled_learning_rate(options.batch_size) if rate is None else rate,
+            )
+        self._step_function = tf.function(
+            self._step, jit_compile=options.jit_compile or None, autograph=False
+        )
+        self._predict = tf.function(self._logits, jit_compile=options.jit_compile or None, autograph=False)
+        self._loops: dict[Any, TrainingLoop] = {}
+        self._running = threading.Lock()
+        self.steps_done = 0
+
+    @property
+    def device(self) -> DeviceDescription:
+        """The device that trains."""
+        return self._description
+
+    def predict(self, images: Any) -> Any:
+        """Returns float32 logits `[batch, num_classes]`, without dropout and with the moving averages.
+
+        Args:
+            images: as in training.
+        """
+        return self._predict(images)
+
+    def steps(self, dataset: Any) -> Iterator[StepRecord]:
+        """Trains on a dataset; see `trainer.step.Trainer.steps`.
+
+        The steps run in a thread of their own, so that the caller's work between records does not hold them
+        up; training may be up to two loops ahead of the records yielded. The first record comes once the loop
+        is compiled, which takes about 20 CPU seconds and belongs to no step. Closing the iterator ends the
+        loop after the step in work; if that step still waits for its batch, closing waits with it.
+
+        Args:
+            dataset: a `tf.data.Dataset` of batches; labels are integers.
+
+        Yields:
+            A record a step, in order; records come in groups, after each compiled loop.
+
+        Raises:
+            DataError: the elements are no such batches, or a label is out of range.
+            OptionError: the images are not of the network's size.
+            PipebenchError: the loss is not finite.
+        """
+        self._check_elements(dataset)
+        return self._train(dataset)
+
+    def _train(self, dataset: Any) -> Iterator[StepRecord]:
+        if not self._running.acquire(blocking=False):
+            raise RuntimeError(
+                "This trainer is training already; close the iterator of its other steps first."
+            )
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._running.release)
+            run = _Run(self, dataset)
+            thread = threading.Thread(target=run.work, name="pipebench-trainer", daemon=True)
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(run.stop)
+            yield from run.records
+
+    def _loop_for(self, element_spec: Mapping[str, Any]) -> TrainingLoop:
+        """Returns the compiled loop for elements of a specification; building one takes 20 CPU seconds."""
+        key = tuple(sorted(element_spec.items()))
+        if key not in self._loops:
+            image, label = element_spec["image"], element_spec["label"]
+            size = self._options.image_size
+            # Concrete: a tf.function that is called while another is traced is traced again each time.
+            step_function = self._step_function.get_concrete_function(
+                tf.TensorSpec([image.shape[0], size, size, 3], image.dtype),
+                tf.TensorSpec([label.shape[0]], label.dtype),
+                tf.TensorSpec([], tf.int64),
+            )
+            self._loops[key] = TrainingLoop(
+                step_function,
+                element_spec,
+                size,
+                self._options.num_classes,
+                self._device,
+                self._options.steps_per_loop,
+            )
+        return self._loops[key]
+
+    def _step(self, image: Any, label: Any, step: Any) -> Any:
+        with tf.device(self._device):
+            variables = self.model.trainable_variables
+            with tf.GradientTape() as tape:
+                logits = self.model(image, training=True, step=step)
+                loss = training_loss(label, logits.main, logits.auxiliary, self.model.regularized_variables)
+            self.optimizer.apply(tape.gradient(loss, variables))
+            return loss
+
+    def _logits(self, images: Any) -> Any:
+        with tf.device(self._device):
+            return self.model(images, training=False).main
+
+    def _check_elements(self, dataset: Any) -> None:
+        spec = getattr(dataset, "element_spec", None)
+        check_features(spec)
+        assert isinstance(spec, Mapping)
+        for name, feature in spec.items():
+            if not isinstance(feature, tf.TensorSpec):
+                raise DataError(f"The feature {name!r} is {feature}, but a trainer takes dense tensors only.")
+        shape, size = spec["image"].shape, self._options.image_size
+        if not shape.is_compatible_with([None, size, size, 3]):
+            raise OptionError(
+                "image_size", size, f"the size of the dataset's images, which have the shape {shape}"
+            )
+        if not spec["label"].dtype.is_integer:
+            raise DataError(f"`label` has the dtype {spec['label'].dtype.name}, but must be an integer.")
+
+
+class _Run:
+    """The thread of one call of `steps`."""
+
+    def __init__(self, owner: InceptionTrainer, dataset: Any) -> None:
+        self._owner = owner
+        self._dataset = dataset
+        self._loop = owner._loop_for(dataset.element_spec)
+        self._loop.reset()
+        self._stopped = threading.Event()
+        self._index = 0
+        self._next_limit = 1
+        self._ended_seconds: float | None = None
+        self.records: Channel[StepRecord] = Channel(owner._options.steps_per_loop)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._loop.stop()
+        self.records.close()
+
+    def work(self) -> None:
+        try:
+            iterator = iter(self._dataset)
+            while not self._stopped.is_set() and not self._run_loop(iterator):
+                pass
+            self.records.finish()
+        except BaseException as error:  # every kind is raised again, in the caller's thread
+            self.records.finish(error)
+
+    def _run_loop(self, iterator: Any) -> bool:
+        """Runs one loop and hands on its records. Returns whether the data ended."""
+        before = ClockSample.take()
+        began_seconds = before.wall_seconds
+        try:
+            status, outside, began_seconds = self._loop.run(
+                iterator, self._next_limit, self._owner.steps_done
+            )
+        finally:
+            clock = HostClock(before, ClockSample.take(), self._ended_seconds)
+            if self._ended_seconds is None:
+                self._ended_seconds = clock.to_monotonic(began_seconds)
+            self._report(list(self._loop.finished_steps()), clock)
+        if status is LoopStatus.LABELS_OUTSIDE:
+            raise self._label_error(outside)
+        return status is LoopStatus.DATASET_ENDED
+
+    def _report(self, steps: list[TimedStep], clock: HostClock) -> None:
+        self._owner.steps_done += len(steps)
+        for step in steps:
+            if not math.isfinite(step.loss):
+                raise PipebenchError(
+                    f"The loss of step {self._index} is {step.loss}: training stopped. "
+                    "Lower the learning rate, or check the images with `pipebench data check`."
+                )
+            assert self._ended_seconds is not None
+            arrived = clock.to_monotonic(step.arrived_seconds)
+            started = clock.to_monotonic(step.started_seconds)
+            ended = clock.to_monotonic(step.ended_seconds)
+            record = StepRecord(
+                index=self._index,
+                wait_seconds=started - self._ended_seconds,
+                start_seconds=started,
+                end_seconds=ended,
+                transfer_seconds=started - arrived,
+                examples=step.examples,
+                tags=step.tags,
+                loss=step.loss,
+            )
+            self._ended_seconds = ended
+            self._index += 1
+            self.records.put(record)
+        if steps:
+            seconds = (steps[-1].ended_seconds - steps[0].arrived_seconds) / len(steps)
+            most = self._owner._options.steps_per_loop
+            self._next_limit = most if seconds * most <= LOOP_SECONDS else max(1, int(LOOP_SECONDS / seconds))
+
+    def _label_error(self, outside: list[int]) -> DataError:
+        classes = self._owner._options.num_classes
+        found = ", ".join(str(label) for label in sorted(set(outside)))
+        return DataError(
+            f"The batch of step {self._index} has labels outside 0 to {classes - 1} "
+            f"(num_classes is {classes}): {found}. Set num_classes to the largest label + 1, "
+            "or correct the records; `pipebench data check` lists them."
+        )
+
+
+def _find_device(options: InceptionOptions) -> tuple[str, DeviceDescription]:
+    model = "Inception v3"
+    if options.width_multiplier != 1 or options.image_size != 299:
+        model += f" (width {options.width_multiplier:g}, {options.image_size} px)"
+    gpus = tf.config.list_logical_devices("GPU") if options.device != "cpu" else []
+    if gpus:
+        details = tf.config.experimental.get_device_details(tf.config.list_physical_devices("GPU")[0])
+        return gpus[0].name, DeviceDescription(details.get("device_name", "GPU"), "gpu", model=model)
+    if options.device == "gpu":
+        raise OptionError(
+            "device",
+            "gpu",
+            "a device that TensorFlow sees, and it sees no GPU",
+            "Use `cpu`, or check the driver.",
+        )
+    return tf.config.list_logical_devices("CPU")[0].name, DeviceDescription("CPU", "cpu", model=model)
