@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,19 +10,14 @@ from typing import Any
 import tensorflow as tf
 
 from echoing.checks import check_choice, check_integer, check_number
-from echoing.errors import DataError, OptionError, PipebenchError
+from echoing.errors import DataError, OptionError
 from trainer.batch_source import check_features
-from trainer.channel import Channel
-from trainer.host_clock import ClockSample, HostClock
 from trainer.inception_v3 import MINIMUM_IMAGE_SIZE, InceptionV3
 from trainer.losses import training_loss
 from trainer.optimizers import OPTIMIZERS, make_optimizer, scaled_learning_rate
 from trainer.step import DeviceDescription, StepRecord
-from trainer.training_loop import LoopStatus, TimedStep, TrainingLoop
-
-LOOP_SECONDS = 1.0
-"""How long one compiled loop should take. Longer loops would delay the records; returning to Python costs
-about a millisecond, so that this keeps the cost near 0.1 percent."""
+from trainer.training_loop import TrainingLoop
+from trainer.training_run import TrainingRun
 
 DEVICES = ("auto", "gpu", "cpu")
 
@@ -40,8 +33,8 @@ class InceptionOptions:
         num_classes: labels are 0 to `num_classes - 1`, 0 being the background.
         optimizer: `rmsprop` (the reference's) or `momentum`.
         learning_rate: constant; None for 0.165 x batch_size / 256.
-        steps_per_loop: the most steps in one compiled loop; fewer where a step is long (`LOOP_SECONDS`). 100
-            is the reference's `iterations`.
+        steps_per_loop: the most steps in one compiled loop; fewer where a step is long, so that a loop
+            takes about a second. 100 is the reference's `iterations`.
         jit_compile: compile the step with XLA. It takes about five times as long to start on a CPU and does
             not pay there.
         compute_dtype: `float32` or `bfloat16`; variables stay float32.
@@ -156,14 +149,18 @@ class InceptionTrainer:
             raise RuntimeError(
                 "This trainer is training already; close the iterator of its other steps first."
             )
-        with contextlib.ExitStack() as stack:
-            stack.callback(self._running.release)
-            run = _Run(self, dataset)
+        try:
+            run = TrainingRun(self._loop_for(dataset.element_spec), dataset, self.steps_done)
             thread = threading.Thread(target=run.work, name="pipebench-trainer", daemon=True)
             thread.start()
-            stack.callback(thread.join)
-            stack.callback(run.stop)
-            yield from run.records
+            try:
+                yield from run.records
+            finally:
+                run.stop()
+                thread.join()
+                self.steps_done = run.next_step
+        finally:
+            self._running.release()
 
     def _loop_for(self, element_spec: Mapping[str, Any]) -> TrainingLoop:
         """Returns the compiled loop for elements of a specification; building one takes 20 CPU seconds."""
@@ -214,91 +211,6 @@ class InceptionTrainer:
             )
         if not spec["label"].dtype.is_integer:
             raise DataError(f"`label` has the dtype {spec['label'].dtype.name}, but must be an integer.")
-
-
-class _Run:
-    """The thread of one call of `steps`."""
-
-    def __init__(self, owner: InceptionTrainer, dataset: Any) -> None:
-        self._owner = owner
-        self._dataset = dataset
-        self._loop = owner._loop_for(dataset.element_spec)
-        self._loop.reset()
-        self._stopped = threading.Event()
-        self._index = 0
-        self._next_limit = 1
-        self._ended_seconds: float | None = None
-        self.records: Channel[StepRecord] = Channel(owner._options.steps_per_loop)
-
-    def stop(self) -> None:
-        self._stopped.set()
-        self._loop.stop()
-        self.records.close()
-
-    def work(self) -> None:
-        try:
-            iterator = iter(self._dataset)
-            while not self._stopped.is_set() and not self._run_loop(iterator):
-                pass
-            self.records.finish()
-        except BaseException as error:  # every kind is raised again, in the caller's thread
-            self.records.finish(error)
-
-    def _run_loop(self, iterator: Any) -> bool:
-        """Runs one loop and hands on its records. Returns whether the data ended."""
-        before = ClockSample.take()
-        began_seconds = before.wall_seconds
-        try:
-            status, outside, began_seconds = self._loop.run(
-                iterator, self._next_limit, self._owner.steps_done
-            )
-        finally:
-            clock = HostClock(before, ClockSample.take(), self._ended_seconds)
-            if self._ended_seconds is None:
-                self._ended_seconds = clock.to_monotonic(began_seconds)
-            self._report(list(self._loop.finished_steps()), clock)
-        if status is LoopStatus.LABELS_OUTSIDE:
-            raise self._label_error(outside)
-        return status is LoopStatus.DATASET_ENDED
-
-    def _report(self, steps: list[TimedStep], clock: HostClock) -> None:
-        self._owner.steps_done += len(steps)
-        for step in steps:
-            if not math.isfinite(step.loss):
-                raise PipebenchError(
-                    f"The loss of step {self._index} is {step.loss}: training stopped. "
-                    "Lower the learning rate, or check the images with `pipebench data check`."
-                )
-            assert self._ended_seconds is not None
-            arrived = clock.to_monotonic(step.arrived_seconds)
-            started = clock.to_monotonic(step.started_seconds)
-            ended = clock.to_monotonic(step.ended_seconds)
-            record = StepRecord(
-                index=self._index,
-                wait_seconds=started - self._ended_seconds,
-                start_seconds=started,
-                end_seconds=ended,
-                transfer_seconds=started - arrived,
-                examples=step.examples,
-                tags=step.tags,
-                loss=step.loss,
-            )
-            self._ended_seconds = ended
-            self._index += 1
-            self.records.put(record)
-        if steps:
-            seconds = (steps[-1].ended_seconds - steps[0].arrived_seconds) / len(steps)
-            most = self._owner._options.steps_per_loop
-            self._next_limit = most if seconds * most <= LOOP_SECONDS else max(1, int(LOOP_SECONDS / seconds))
-
-    def _label_error(self, outside: list[int]) -> DataError:
-        classes = self._owner._options.num_classes
-        found = ", ".join(str(label) for label in sorted(set(outside)))
-        return DataError(
-            f"The batch of step {self._index} has labels outside 0 to {classes - 1} "
-            f"(num_classes is {classes}): {found}. Set num_classes to the largest label + 1, "
-            "or correct the records; `pipebench data check` lists them."
-        )
 
 
 def _find_device(options: InceptionOptions) -> tuple[str, DeviceDescription]:

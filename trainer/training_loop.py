@@ -71,8 +71,9 @@ class TrainingLoop:
         steps_per_loop: int,
     ) -> None:
         self._step_function = step_function
+        self.steps_per_loop = steps_per_loop
         self._image_size = image_size
-        self._num_classes = num_classes
+        self.num_classes = num_classes
         self._device = device
         self._tag_names = sorted(name for name in element_spec if name not in ("image", "label"))
         types = [tf.float64, tf.float64, tf.float64, tf.float32, tf.int64, tf.float32]
@@ -159,7 +160,7 @@ class TrainingLoop:
     def _attempt(self, batch: Mapping[str, Any], arrived: Any, step: Any) -> tuple[Any, Any]:
         """Trains on a batch unless a label is outside the range, which a device would turn into a NaN."""
         labels = tf.cast(batch["label"], tf.int64)
-        outside = tf.boolean_mask(labels, (labels < 0) | (labels >= self._num_classes))
+        outside = tf.boolean_mask(labels, (labels < 0) | (labels >= self.num_classes))
         return tf.cond(
             tf.equal(tf.size(outside), 0),
             lambda: self._train(batch, arrived, step),
@@ -182,7 +183,7 @@ class TrainingLoop:
         finite = tf.reduce_all(tf.math.is_finite(done))
         with tf.control_dependencies([finite]):
             ended = tf.timestamp()
-        examples = tf.shape(image, out_type=tf.int64)[0]
+        examples = tf.shape(batch["label"], out_type=tf.int64)[0]
         tags = [batch[name] for name in self._tag_names]
         report = self._queue.enqueue([arrived, started, ended, done[0], examples, probe, *tags])
         with tf.control_dependencies([report]):
