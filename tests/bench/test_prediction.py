@@ -1,0 +1,129 @@
+from types import SimpleNamespace
+
+import pytest
+
+from bench import prediction
+from bench.prediction import HostCosts, device_seconds_per_example, measure_host_costs, predict
+from pipeline.config import PipelineConfig
+from pipeline.input_pipeline import InputPipeline
+from profiling.dataset_rate import DatasetRate
+
+
+def scripted_rates(monkeypatch, *rates):
+    """Lets the probes give these (elements, seconds), in the order in which they are asked."""
+    remaining = iter(rates)
+    probed = []
+
+    def measure(dataset, seconds, warmup_seconds):
+        probed.append(dataset)
+        return DatasetRate(*next(remaining))
+
+    monkeypatch.setattr(prediction, "measure_dataset_rate", measure)
+    return probed
+
+
+@pytest.fixture
+def pipeline_at(small_data):
+    return lambda point, factor=3: InputPipeline(
+        PipelineConfig(small_data, batch_size=8, image_size=16, echo_factor=factor, insert_point=point)
+    )
+
+
+def test_downstream_costs_what_the_whole_takes_beyond_the_upstream_part(monkeypatch, pipeline_at):
+    # 100 examples a second up to the point; 5 batches of 8, so 40 examples, a second in all.
+    scripted_rates(monkeypatch, (200, 2.0), (10, 2.0))
+    costs = measure_host_costs(pipeline_at("after_augment"))
+    assert costs.upstream_seconds == pytest.approx(0.010)
+    assert costs.downstream_seconds == pytest.approx(0.025 - 0.010)
+
+
+def test_where_batches_are_echoed_the_upstream_elements_are_batches(monkeypatch, pipeline_at):
+    scripted_rates(monkeypatch, (10, 1.0), (5, 1.0))
+    costs = measure_host_costs(pipeline_at("after_batch"))
+    assert costs.upstream_seconds == pytest.approx(0.1 / 8)
+    assert costs.downstream_seconds == pytest.approx(0.2 / 8 - 0.1 / 8)
+
+
+def test_a_whole_that_seems_faster_than_its_part_costs_nothing_downstream(monkeypatch, pipeline_at):
+    scripted_rates(monkeypatch, (100, 1.0), (13, 1.0))
+    assert measure_host_costs(pipeline_at("after_read")).downstream_seconds == 0.0
+
+
+@pytest.mark.parametrize("rates", [[(0, 1.0), (5, 1.0)], [(5, 1.0), (0, 0.0)]])
+def test_probes_that_saw_nothing_give_no_costs(monkeypatch, pipeline_at, rates):
+    scripted_rates(monkeypatch, *rates)
+    assert measure_host_costs(pipeline_at("after_decode")) is None
+
+
+@pytest.mark.parametrize(
+    "point, has_image", [("after_read", False), ("after_decode", True), ("after_augment", True)]
+)
+def test_the_probes_see_the_pipeline_up_to_the_point_and_whole_and_never_the_echo(
+    monkeypatch, pipeline_at, point, has_image
+):
+    probed = scripted_rates(monkeypatch, (1, 1.0), (1, 1.0))
+    measure_host_costs(pipeline_at(point))
+    upstream, whole = (dataset.element_spec for dataset in probed)
+    assert ("image" in upstream) == has_image
+    assert "serialized" in upstream or has_image
+    image = whole[0]
+    assert image.shape.as_list() == [8, 16, 16, 3]
+    # Over an endless pipeline, an echo would show as repeats of one record side by side.
+    repeats = [element["repeat_index"] for element in probed[0].take(12).as_numpy_iterator()]
+    assert repeats == [0] * 12
+
+
+def test_measured_for_real_the_costs_are_above_zero(monkeypatch, pipeline_at):
+    monkeypatch.setattr(prediction, "PROBE_SECONDS", 0.1)
+    monkeypatch.setattr(prediction, "PROBE_WARMUP_SECONDS", 0.0)
+    costs = measure_host_costs(pipeline_at("after_decode"))
+    assert costs.upstream_seconds > 0
+    assert costs.downstream_seconds >= 0
+
+
+def measured(rate):
+    return SimpleNamespace(throughput=SimpleNamespace(trained_examples_per_second=rate))
+
+
+def test_a_host_bound_prediction_shares_the_host_between_both_sides():
+    # e = 2: a fresh example costs the host 10 ms and twice 5 ms, so 50 fresh and 100 trained a second.
+    made = predict(HostCosts(0.010, 0.005), device_seconds=0.002, factor=2, run=measured(80.0))
+    assert made.trained_examples_per_second == pytest.approx(100.0)
+    assert made.measured_trained_examples_per_second == 80.0
+    assert made.error == pytest.approx(0.25)
+
+
+def test_a_device_bound_prediction_is_the_devices_rate_whatever_the_factor():
+    costs = HostCosts(0.010, 0.001)
+    for factor in (1, 2, 4):
+        made = predict(costs, device_seconds=0.05, factor=factor, run=measured(20.0))
+        assert made.trained_examples_per_second == pytest.approx(20.0)
+        assert made.error == pytest.approx(0.0)
+
+
+def test_a_fraction_is_a_factor_too():
+    # 10 ms + 1.5 x 4 ms = 16 ms a fresh example: 62.5 fresh, 93.75 trained.
+    made = predict(HostCosts(0.010, 0.004), device_seconds=0.001, factor=1.5, run=measured(None))
+    assert made.trained_examples_per_second == pytest.approx(93.75)
+
+
+@pytest.mark.parametrize("rate", [None, 0.0])
+def test_without_a_measured_rate_there_is_no_error(rate):
+    assert predict(HostCosts(0.01, 0.0), 0.001, 2, measured(rate)).error is None
+
+
+def test_the_basis_names_the_three_costs():
+    basis = predict(HostCosts(0.0123, 0.0045), 0.0067, 2, measured(1.0)).basis
+    assert "12.3 ms" in basis and "4.5 ms" in basis and "6.7 ms" in basis
+
+
+def test_device_time_is_busy_time_over_examples_of_the_measured_steps(make_phase):
+    # Three measured steps of 0.1 s and 8 examples; the two warm-up steps do not count.
+    phase = make_phase(5, busy_seconds=0.1, wait_seconds=0.4)
+    phase.steps.end_seconds[0] += 100.0
+    assert device_seconds_per_example(phase) == pytest.approx(0.1 / 8)
+
+
+def test_device_time_needs_a_measured_step(make_phase):
+    assert device_seconds_per_example(make_phase(2, busy_seconds=0.1, wait_seconds=0.4)) is None
+    assert device_seconds_per_example(make_phase(0, busy_seconds=0.1, wait_seconds=0.4)) is None
