@@ -10,6 +10,9 @@ import tensorflow as tf
 from echoing.checks import check_integer
 from echoing.echo_factor import EchoFactor
 
+VARIABLE_FACTOR_UNIT = 10**6
+"""A factor that is a variable counts in millionths: exact for six decimals, whatever the variable's type."""
+
 
 def echo(
     factor: object,
@@ -33,11 +36,21 @@ def echo(
 
     Memory: the uses of one element share one buffer, nothing is copied.
 
-    The element may have any structure (tensors, tuples, dictionaries, ragged, sparse). The transformation has
-    no state outside the iterator, so it can be checkpointed, sharded and shipped to the tf.data service.
+    The element may have any structure (tensors, tuples, dictionaries, ragged, sparse). With a number as the
+    factor the transformation has no state outside the iterator, so it can be checkpointed, sharded and
+    shipped to the tf.data service.
+
+    A `tf.Variable` as the factor is read for every element, at the moment when its number of uses is decided,
+    so that the echo changes while the iterator runs. What lies in buffers behind it keeps the factor of its
+    time. The number of uses travels with the element: a checkpoint within the repeats of one element resumes
+    exactly, also when the variable has changed. The length is then unknown, and as a variable belongs to one
+    process the dataset cannot be shipped to the tf.data service. tf.data asks to be told what to do about
+    such state in checkpoints: the transformation sets the policy to WARN; save the variable beside the
+    iterator.
 
     Args:
-        factor: how often each element is used, e >= 1. A float counts as the decimal that it prints as.
+        factor: how often each element is used, e >= 1: a number, or a scalar float `tf.Variable`. A float
+            counts as the decimal that it prints as.
         shuffle_buffer_size: elements in the shuffle buffer after the echo; 0 leaves the shuffle out.
         seed: seed of the shuffle; None draws one.
         reshuffle_each_iteration: whether each pass over the dataset is shuffled differently.
@@ -45,13 +58,17 @@ def echo(
             0 for the fresh use, 1 and up for its repeats.
 
     Raises:
-        OptionError: a factor that is no number >= 1, or a negative buffer.
+        OptionError: a factor that is no number >= 1, or a negative buffer. A variable is checked while
+            iterating: one below 1 or not finite raises `tf.errors.InvalidArgumentError`.
     """
-    parsed = EchoFactor.parse(factor)
+    variable = factor if isinstance(factor, tf.Variable) else None
+    parsed = EchoFactor.parse(1 if variable is not None else factor)
     check_integer("shuffle_buffer_size", shuffle_buffer_size, minimum=0, advice="0 leaves the shuffle out.")
 
     def transform(dataset: tf.data.Dataset) -> tf.data.Dataset:
-        if not (parsed.is_one and not with_repeat_index):
+        if variable is not None:
+            dataset = _repeat_by_variable(dataset, variable, with_repeat_index)
+        elif not parsed.is_one or with_repeat_index:
             dataset = _repeat_elements(dataset, parsed, with_repeat_index)
         if shuffle_buffer_size:
             dataset = dataset.shuffle(
@@ -70,19 +87,47 @@ def _repeat_elements(
         # Nothing to echo, but the element structure must be the one that was asked for.
         return dataset.enumerate() if with_repeat_index else dataset
 
-    def uses(element: Any, count: Any) -> tf.data.Dataset:
-        repeated = tf.data.Dataset.from_tensors(element).repeat(count)
-        return repeated.enumerate() if with_repeat_index else repeated
-
     if factor.is_integer:
         # A tuple element arrives as separate arguments, anything else as one.
         is_tuple = type(dataset.element_spec) is tuple
-        echoed = dataset.flat_map(lambda *args: uses(args if is_tuple else args[0], factor.whole))
+        echoed = dataset.flat_map(
+            lambda *args: _uses(args if is_tuple else args[0], factor.whole, with_repeat_index)
+        )
     else:
         echoed = dataset.enumerate().flat_map(
-            lambda index, element: uses(element, _uses_of_element(index, factor))
+            lambda index, element: _uses(element, _uses_of_element(index, factor), with_repeat_index)
         )
     return _with_cardinality(echoed, length, factor)
+
+
+def _repeat_by_variable(
+    dataset: tf.data.Dataset, factor: tf.Variable, with_repeat_index: bool
+) -> tf.data.Dataset:
+    unit = tf.constant(VARIABLE_FACTOR_UNIT, tf.int64)
+
+    def count_uses(credit: Any, *args: Any) -> tuple[Any, Any]:
+        value = tf.cast(factor.read_value(), tf.float64)
+        valid = tf.debugging.Assert(
+            tf.math.is_finite(value) & (value >= 1), ["The echo factor must be a number >= 1, but is", value]
+        )
+        with tf.control_dependencies([valid]):
+            credit += tf.cast(tf.round(value * VARIABLE_FACTOR_UNIT), tf.int64)
+        return credit % unit, (credit // unit, args if is_tuple else args[0])
+
+    is_tuple = type(dataset.element_spec) is tuple
+    counted = dataset.scan(tf.zeros([], tf.int64), count_uses)
+    echoed = counted.flat_map(lambda count, element: _uses(element, count, with_repeat_index))
+    if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
+        echoed = _declared_endless(echoed)
+    options = tf.data.Options()
+    options.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.WARN
+    return echoed.with_options(options)
+
+
+def _uses(element: Any, count: Any, with_repeat_index: bool) -> tf.data.Dataset:
+    """Returns the uses of one element as a dataset."""
+    repeated = tf.data.Dataset.from_tensors(element).repeat(count)
+    return repeated.enumerate() if with_repeat_index else repeated
 
 
 def _uses_of_element(index: Any, factor: EchoFactor) -> Any:
@@ -98,10 +143,18 @@ def _with_cardinality(echoed: tf.data.Dataset, length: int, factor: EchoFactor) 
     """Declares the length of `echoed`, which `flat_map` leaves unknown.
 
     `assert_cardinality` is not used: it fails where the input is split behind our back, as the tf.data
-    service does with dynamic sharding. A dataset that says it is infinite but holds nothing (an infinite one
-    after `skip(-1)`, which skips everything) carries the same information and asserts nothing.
+    service does with dynamic sharding.
     """
     if length == tf.data.UNKNOWN_CARDINALITY:
         return echoed
-    endless = echoed.concatenate(echoed.repeat().skip(-1))
+    endless = _declared_endless(echoed)
     return endless if length == tf.data.INFINITE_CARDINALITY else endless.take(factor.outputs_of(length))
+
+
+def _declared_endless(echoed: tf.data.Dataset) -> tf.data.Dataset:
+    """Returns the same elements under an infinite cardinality.
+
+    Adds a dataset that says it is infinite but holds nothing: an infinite one after `skip(-1)`, which skips
+    everything. It informs tf.data and asserts nothing.
+    """
+    return echoed.concatenate(echoed.repeat().skip(-1))

@@ -17,14 +17,19 @@ class Batch:
     Attributes:
         batch_size: examples a batch.
         drop_remainder: leave out a smaller last batch; shapes are then static, as accelerators need.
+        prefetch_examples: examples held ready before the batch, so that the stages before it go on while
+            a batch is copied together; 0 leaves it out.
     """
 
     batch_size: int
     drop_remainder: bool = True
+    prefetch_examples: int = 0
     name: str = "batch"
 
     def __call__(self, examples: tf.data.Dataset) -> tf.data.Dataset:
         """Returns the batches: every feature gains a leading axis."""
+        if self.prefetch_examples:
+            examples = examples.prefetch(self.prefetch_examples)
         # Copied by several threads: a batch of 1,024 float images is more than a gigabyte.
         return examples.batch(
             self.batch_size,

@@ -20,17 +20,22 @@ class Echo:
 
     Attributes:
         factor: how often each element is used, e >= 1.
+        prefetch_elements: elements held ready before the echo, so that upstream goes on while the repeats of
+            one element are served; 0 leaves it out.
         shuffle_buffer_size: elements in the shuffle buffer after the echo; 0 leaves it out.
         seed: seed of the shuffle; None draws one.
     """
 
     factor: EchoFactor
+    prefetch_elements: int = 0
     shuffle_buffer_size: int = 0
     seed: int | None = None
     name: str = "echo"
 
     def __call__(self, elements: tf.data.Dataset) -> tf.data.Dataset:
         """Returns the echoed elements, single examples or batches alike."""
+        if self.prefetch_elements:
+            elements = elements.prefetch(self.prefetch_elements)
         echoed = elements.apply(
             echo(
                 self.factor,

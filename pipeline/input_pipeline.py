@@ -119,7 +119,7 @@ class InputPipeline:
             cr_distortion_range=config.cr_distortion_range,
             use_fast_color_distort=config.use_fast_color_distort,
         )
-        batching = Batch(batch, drop_remainder=self._drop_remainder)
+        batching = Batch(batch, self._drop_remainder, config.prefetch_examples)
 
         # Transfer
         transfer = Transfer(config.dtype, config.prefetch_batches, config.keep_tags)
@@ -182,10 +182,13 @@ class InputPipeline:
         config = self.config
         position = config.parsed_insert_point.stage_name
         if not config.parsed_echo_factor.is_one:
-            buffer = config.shuffle_buffer_size if self._echoes_examples else 0
-            stages = stages.with_stage_after(
-                position, Echo(config.parsed_echo_factor, buffer, seed=self.seed)
+            echo = Echo(
+                config.parsed_echo_factor,
+                prefetch_elements=config.prefetch_examples if self._echoes_examples else 1,
+                shuffle_buffer_size=config.shuffle_buffer_size if self._echoes_examples else 0,
+                seed=self.seed,
             )
+            stages = stages.with_stage_after(position, echo)
         if config.stamp_upstream:
             stages = stages.with_stage_after(position, StampUpstream())
         return stages

@@ -45,6 +45,10 @@ def _pipeline_options(function: Any) -> Any:
             help="Parallel decode and augment calls [default: tf.data chooses].",
         ),
         click.option(
+            "--prefetch-examples", type=natural, default=64, show_default=True,
+            help="Examples held ready before the batch and before an echo of examples.",
+        ),
+        click.option(
             "--prefetch-batches", type=natural, default=2, show_default=True,
             help="Batches held ready for the device.",
         ),
@@ -197,7 +201,7 @@ def _run_options(ctx: click.Context, given: dict[str, Any]) -> Any:
             name: given.pop(name)
             for name in (
                 "echo_factor", "insert_point", "file_pattern", "image_size", "shuffle_buffer_size",
-                "cycle_length", "read_buffer_bytes", "num_parallel_calls", "prefetch_batches", "cache",
+                "cycle_length", "read_buffer_bytes", "num_parallel_calls", "prefetch_examples", "prefetch_batches", "cache",
                 "deterministic", "use_annotated_boxes", "cb_distortion_range", "cr_distortion_range",
                 "on_bad_record", "seed",
             )

@@ -217,3 +217,60 @@ def test_bad_buffer_is_refused_when_the_echo_is_made(buffer):
 
 def test_package_exports_the_operator():
     assert echoing.echo is echo
+
+
+@settings(max_examples=15, deadline=None)
+@given(factors, st.integers(0, 30))
+def test_constant_variable_gives_the_same_stream_as_the_number(factor, count):
+    dataset = tf.data.Dataset.range(count)
+    variable = tf.Variable(float(factor), dtype=tf.float32)
+    assert values(dataset.apply(echo(variable))) == values(dataset.apply(echo(float(factor))))
+
+
+def test_variable_is_read_while_iterating():
+    factor = tf.Variable(1.0)
+    uses: Counter[int] = Counter()
+    for element in tf.data.Dataset.range(10).apply(echo(factor)):
+        uses[int(element)] += 1
+        if int(element) == 4:
+            factor.assign(3.0)
+    assert [uses[i] for i in range(10)] == [1, 1, 1, 1, 1, 3, 3, 3, 3, 3]
+
+
+def test_variable_keeps_infinite_input_infinite_and_the_structure():
+    dataset = tf.data.Dataset.range(3).map(lambda x: {"a": x}).repeat()
+    echoed = dataset.apply(echo(tf.Variable(2.0)))
+    assert int(echoed.cardinality()) == tf.data.INFINITE_CARDINALITY
+    assert echoed.element_spec == dataset.element_spec
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_variable_echoes_any_structure(structure):
+    dataset = STRUCTURES[structure]
+    echoed = dataset.apply(echo(tf.Variable(1.5)))
+    tf.nest.assert_same_structure(dataset.element_spec, echoed.element_spec)
+    assert len(list(echoed)) == 3
+
+
+@pytest.mark.parametrize("later", [1.0, 5.0])
+def test_checkpoint_resumes_within_repeats_although_the_variable_changed(later, tmp_path):
+    def make(factor: tf.Variable) -> tf.data.Dataset:
+        return tf.data.Dataset.range(5).apply(echo(factor))
+
+    whole = values(make(tf.Variable(3.0)))
+    for position in range(len(whole)):
+        saved = tf.Variable(3.0)
+        iterator = iter(make(saved))
+        for _ in range(position):
+            next(iterator)
+        path = tf.train.Checkpoint(iterator=iterator, factor=saved).write(str(tmp_path / str(position)))
+        restored = tf.Variable(later)
+        resumed = iter(make(restored))
+        tf.train.Checkpoint(iterator=resumed, factor=restored).read(path)
+        assert [int(value) for value in resumed] == whole[position:]
+
+
+@pytest.mark.parametrize("value", [0.5, math.nan, math.inf, -1.0])
+def test_variable_below_one_or_not_finite_is_an_error_while_iterating(value):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="echo factor must be a number >= 1"):
+        list(tf.data.Dataset.range(2).apply(echo(tf.Variable(value))))
