@@ -105,16 +105,15 @@ def _repeat_by_variable(
 ) -> tf.data.Dataset:
     unit = tf.constant(VARIABLE_FACTOR_UNIT, tf.int64)
 
-    def count_uses(credit: Any, *args: Any) -> tuple[Any, Any]:
+    def count_uses(credit: Any, element: Any) -> tuple[Any, Any]:
         value = tf.cast(factor.read_value(), tf.float64)
         valid = tf.debugging.Assert(
             tf.math.is_finite(value) & (value >= 1), ["The echo factor must be a number >= 1, but is", value]
         )
         with tf.control_dependencies([valid]):
             credit += tf.cast(tf.round(value * VARIABLE_FACTOR_UNIT), tf.int64)
-        return credit % unit, (credit // unit, args if is_tuple else args[0])
+        return credit % unit, (credit // unit, element)
 
-    is_tuple = type(dataset.element_spec) is tuple
     counted = dataset.scan(tf.zeros([], tf.int64), count_uses)
     echoed = counted.flat_map(lambda count, element: _uses(element, count, with_repeat_index))
     if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:

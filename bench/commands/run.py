@@ -201,8 +201,8 @@ def _run_options(ctx: click.Context, given: dict[str, Any]) -> Any:
             name: given.pop(name)
             for name in (
                 "echo_factor", "insert_point", "file_pattern", "image_size", "shuffle_buffer_size",
-                "cycle_length", "read_buffer_bytes", "num_parallel_calls", "prefetch_examples", "prefetch_batches", "cache",
-                "deterministic", "use_annotated_boxes", "cb_distortion_range", "cr_distortion_range",
+                "cycle_length", "read_buffer_bytes", "num_parallel_calls", "prefetch_examples", "prefetch_batches",
+                "cache", "deterministic", "use_annotated_boxes", "cb_distortion_range", "cr_distortion_range",
                 "on_bad_record", "seed",
             )
         },

@@ -230,7 +230,11 @@ def test_constant_variable_gives_the_same_stream_as_the_number(factor, count):
 def test_variable_is_read_while_iterating():
     factor = tf.Variable(1.0)
     uses: Counter[int] = Counter()
-    for element in tf.data.Dataset.range(10).apply(echo(factor)):
+    options = (
+        tf.data.Options()
+    )  # tf.data adds a prefetch of its own otherwise, and a change takes effect behind it
+    options.experimental_optimization.inject_prefetch = False
+    for element in tf.data.Dataset.range(10).apply(echo(factor)).with_options(options):
         uses[int(element)] += 1
         if int(element) == 4:
             factor.assign(3.0)
