@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from collections.abc import Sequence
 
 import click
@@ -73,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
     except PipebenchError as error:
         if "--debug" in words:
-            raise
+            traceback.print_exc()
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
