@@ -58,7 +58,7 @@ def test_an_unknown_insertion_point_is_refused_with_the_choices(text):
 
 @pytest.mark.parametrize("text", ["", " ", "\t"])
 def test_empty_text_is_refused_with_the_likely_cause(text):
-    with pytest.raises(click.BadParameter, match="empty.*shell variable"):
+    with pytest.raises(click.BadParameter, match=r"empty.*shell variable"):
         convert(NON_EMPTY, text)
 
 

@@ -40,14 +40,14 @@ def test_a_folder_with_files_is_taken_with_overwrite_and_nothing_is_removed(tmp_
 def test_a_file_is_refused_whether_or_not_files_may_be_overwritten(tmp_path, overwrite):
     path = tmp_path / "result"
     path.write_text("mine")
-    with pytest.raises(DataError, match="is a file.*--output"):
+    with pytest.raises(DataError, match=r"is a file.*--output"):
         check_output_folder(str(path), overwrite)
     assert path.read_text() == "mine"
 
 
 def test_a_folder_below_a_file_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="Cannot make the folder .*file/out"):
+    with pytest.raises(DataError, match=r"Cannot make the folder .*file/out"):
         check_output_folder(str(tmp_path / "file" / "out"), overwrite=False)
 
 
@@ -55,7 +55,7 @@ def test_a_folder_below_a_file_cannot_be_made(tmp_path):
 def test_a_folder_without_permission_is_refused(tmp_path):
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(DataError, match="Cannot write .*that you may write to"):
+        with pytest.raises(DataError, match=r"Cannot write .*that you may write to"):
             check_output_folder(str(tmp_path), overwrite=False)
     finally:
         tmp_path.chmod(0o700)
@@ -68,6 +68,6 @@ def test_a_remote_folder_is_checked_in_the_same_way():
     from pipeline import filesystem
 
     filesystem.write_text(f"{folder}/result.json", "{}")
-    with pytest.raises(DataError, match="not empty"):
+    with pytest.raises(DataError, match=r"not empty"):
         check_output_folder(folder, overwrite=False)
     check_output_folder(folder, overwrite=True)

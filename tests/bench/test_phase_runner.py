@@ -144,10 +144,7 @@ def test_fresh_examples_are_those_with_repeat_index_zero():
 
 def test_counts_cover_the_warm_up_and_rates_do_not():
     # Three warm-up steps of 2 fresh examples, then two steps, a second each, of 1 fresh and 1 repeat.
-    records = steps_of_a_second(3) + [
-        step(3, 4.0, repeat_index=(0, 1)),
-        step(4, 5.0, repeat_index=(1, 0)),
-    ]
+    records = [*steps_of_a_second(3), step(3, 4.0, repeat_index=(0, 1)), step(4, 5.0, repeat_index=(1, 0))]
     phase = run(records, warm_up=WarmUp(steps=3))
     assert phase.counts.fresh_examples == 8
     assert phase.counts.trained_examples == 10
