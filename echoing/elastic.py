@@ -68,7 +68,7 @@ CONCEALED_KEPT = 0.8
 CONCEALED_SAFETY = 2.0
 """A cut is trusted once it has lacked this many times what the buffers are known to conceal."""
 
-STALL_STEPS = 4.0
+STALL_STEPS = 1.0
 STALL_RATIO = 8.0
 """A stall exceeds so many step times, and so many times every other wait of the last `STALL_MEMORY_STEPS`."""
 
@@ -138,7 +138,7 @@ class ElasticController:
     Attributes:
         factor: the factor in force.
         trace: every change so far, the start included.
-        stalls: waits that were left out as stalls.
+        stalls: waits that were left out as stalls; the first wait of a lasting slowdown is one of them.
     """
 
     def __init__(self, options: ElasticOptions) -> None:
