@@ -28,8 +28,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "echo":
-        from echoing.echo_operator import echo
+    if name in ("count_uses", "echo"):
+        from echoing import echo_operator
 
-        return echo
+        return getattr(echo_operator, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -79,6 +79,27 @@ def echo(
     return transform
 
 
+def count_uses(factor: object) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
+    """Returns a transformation to `(uses, element)` pairs: how often each element is to be used.
+
+    This is the decision of `echo` without its execution, for a consumer that repeats by itself, such as a
+    device that holds a batch in its memory. Length and order stay as they are; after n elements the uses add
+    up to floor(n e).
+
+    Args:
+        factor: as for `echo`. The uses are a scalar int64.
+
+    Raises:
+        OptionError: a factor that is no number >= 1.
+    """
+    if isinstance(factor, tf.Variable):
+        return lambda dataset: _with_options(_count_by_variable(dataset, factor))
+    parsed = EchoFactor.parse(factor)
+    return lambda dataset: dataset.enumerate().map(
+        lambda index, element: (_uses_of_element(index, parsed), element)
+    )
+
+
 def _repeat_elements(
     dataset: tf.data.Dataset, factor: EchoFactor, with_repeat_index: bool
 ) -> tf.data.Dataset:
@@ -91,21 +112,28 @@ def _repeat_elements(
         # A tuple element arrives as separate arguments, anything else as one.
         is_tuple = type(dataset.element_spec) is tuple
         echoed = dataset.flat_map(
-            lambda *args: _uses(args if is_tuple else args[0], factor.whole, with_repeat_index)
+            lambda *args: _uses(factor.whole, args if is_tuple else args[0], with_repeat_index)
         )
     else:
-        echoed = dataset.enumerate().flat_map(
-            lambda index, element: _uses(element, _uses_of_element(index, factor), with_repeat_index)
-        )
+        counted = dataset.apply(count_uses(factor))
+        echoed = counted.flat_map(lambda count, element: _uses(count, element, with_repeat_index))
     return _with_cardinality(echoed, length, factor)
 
 
 def _repeat_by_variable(
     dataset: tf.data.Dataset, factor: tf.Variable, with_repeat_index: bool
 ) -> tf.data.Dataset:
+    counted = _count_by_variable(dataset, factor)
+    echoed = counted.flat_map(lambda count, element: _uses(count, element, with_repeat_index))
+    if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
+        echoed = _declared_endless(echoed)
+    return _with_options(echoed)
+
+
+def _count_by_variable(dataset: tf.data.Dataset, factor: tf.Variable) -> tf.data.Dataset:
     unit = tf.constant(VARIABLE_FACTOR_UNIT, tf.int64)
 
-    def count_uses(credit: Any, element: Any) -> tuple[Any, Any]:
+    def count(credit: Any, element: Any) -> tuple[Any, Any]:
         value = tf.cast(factor.read_value(), tf.float64)
         valid = tf.debugging.Assert(
             tf.math.is_finite(value) & (value >= 1), ["The echo factor must be a number >= 1, but is", value]
@@ -114,16 +142,17 @@ def _repeat_by_variable(
             credit += tf.cast(tf.round(value * VARIABLE_FACTOR_UNIT), tf.int64)
         return credit % unit, (credit // unit, element)
 
-    counted = dataset.scan(tf.zeros([], tf.int64), count_uses)
-    echoed = counted.flat_map(lambda count, element: _uses(element, count, with_repeat_index))
-    if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
-        echoed = _declared_endless(echoed)
+    return dataset.scan(tf.zeros([], tf.int64), count)
+
+
+def _with_options(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Lets the iterator be checkpointed although it reads a variable."""
     options = tf.data.Options()
     options.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.WARN
-    return echoed.with_options(options)
+    return dataset.with_options(options)
 
 
-def _uses(element: Any, count: Any, with_repeat_index: bool) -> tf.data.Dataset:
+def _uses(count: Any, element: Any, with_repeat_index: bool) -> tf.data.Dataset:
     """Returns the uses of one element as a dataset."""
     repeated = tf.data.Dataset.from_tensors(element).repeat(count)
     return repeated.enumerate() if with_repeat_index else repeated

@@ -17,6 +17,7 @@ class InsertionPoint(enum.Enum):
     AFTER_DECODE = "after_decode"
     AFTER_AUGMENT = "after_augment"
     AFTER_BATCH = "after_batch"
+    AFTER_TRANSFER = "after_transfer"
 
     @classmethod
     def parse(cls, name: str | InsertionPoint) -> InsertionPoint:
@@ -39,7 +40,12 @@ class InsertionPoint(enum.Enum):
     @property
     def echoes_batches(self) -> bool:
         """Whether the elements that pass this point are batches, not examples."""
-        return self is InsertionPoint.AFTER_BATCH
+        return self in (InsertionPoint.AFTER_BATCH, InsertionPoint.AFTER_TRANSFER)
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether the echo stands on the device, just before the step: the trainer serves the repeats."""
+        return self is InsertionPoint.AFTER_TRANSFER
 
     @property
     def stage_name(self) -> str:
@@ -52,6 +58,7 @@ ALIASES = {
     "before_augment": "after_decode",
     "before_batch": "after_augment",
     "before_transfer": "after_batch",
+    "before_step": "after_transfer",
 }
 """The second spelling of each point; the first, the value of the enumeration, is canonical."""
 
@@ -60,4 +67,5 @@ _STAGE_BEFORE = {
     InsertionPoint.AFTER_DECODE: "decode",
     InsertionPoint.AFTER_AUGMENT: "augment",
     InsertionPoint.AFTER_BATCH: "batch",
+    InsertionPoint.AFTER_TRANSFER: "transfer",
 }

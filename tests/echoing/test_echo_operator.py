@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import echoing
-from echoing.echo_operator import echo
+from echoing.echo_operator import count_uses, echo
 from echoing.errors import OptionError
 
 factors = st.integers(100, 500).map(lambda hundredths: Decimal(hundredths) / 100)
@@ -278,3 +278,19 @@ def test_checkpoint_resumes_within_repeats_although_the_variable_changed(later, 
 def test_variable_below_one_or_not_finite_is_an_error_while_iterating(value):
     with pytest.raises(tf.errors.InvalidArgumentError, match="echo factor must be a number >= 1"):
         list(tf.data.Dataset.range(2).apply(echo(tf.Variable(value))))
+
+
+@settings(max_examples=10, deadline=None)
+@given(factors, st.integers(0, 30))
+def test_counted_uses_are_those_of_the_echo(factor, count):
+    dataset = tf.data.Dataset.range(count)
+    for given_factor in (float(factor), tf.Variable(float(factor))):
+        counted = list(dataset.apply(count_uses(given_factor)).as_numpy_iterator())
+        spread = [int(element) for uses, element in counted for _ in range(uses)]
+        assert spread == values(dataset.apply(echo(float(factor))))
+
+
+def test_counting_keeps_the_length_and_the_structure():
+    dataset = tf.data.Dataset.range(3).map(lambda x: (x, {"a": x})).apply(count_uses(1.5))
+    assert int(dataset.cardinality()) == 3
+    assert [(int(uses), int(x)) for uses, (x, _) in dataset] == [(1, 0), (2, 1), (1, 2)]

@@ -15,6 +15,7 @@ from echoing.insertion_point import InsertionPoint
         ("before_augment", "after_decode"),
         ("before_batch", "after_augment"),
         ("before_transfer", "after_batch"),
+        ("before_step", "after_transfer"),
     ],
 )
 def test_alias_denotes_the_same_point_as_its_canonical_name(alias, canonical):
@@ -32,9 +33,20 @@ def test_unknown_point_is_refused_with_all_names(name):
         InsertionPoint.parse(name)
 
 
-def test_only_the_point_after_batching_echoes_batches():
-    assert [point.value for point in InsertionPoint if point.echoes_batches] == ["after_batch"]
+def test_only_the_points_after_batching_echo_batches():
+    batches = [point.value for point in InsertionPoint if point.echoes_batches]
+    assert batches == ["after_batch", "after_transfer"]
+
+
+def test_only_the_last_point_is_on_the_device():
+    assert [point.value for point in InsertionPoint if point.is_on_device] == ["after_transfer"]
 
 
 def test_each_point_ends_the_stage_of_its_name():
-    assert [point.stage_name for point in InsertionPoint] == ["storage", "decode", "augment", "batch"]
+    assert [point.stage_name for point in InsertionPoint] == [
+        "storage",
+        "decode",
+        "augment",
+        "batch",
+        "transfer",
+    ]
