@@ -83,7 +83,7 @@ class PhaseRunner:
             return min(1.0, meter.measured_seconds / limit.seconds)
         total = limit.steps
         if limit.epochs is not None:
-            total = self._pipeline.batches_in(limit.epochs)
+            total = self._pipeline.steps_in(limit.epochs)
         return min(1.0, meter.steps / total) if total else 0.0
 
     def phase(self) -> Phase:

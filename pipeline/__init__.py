@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipeline.augment import Augment
     from pipeline.batch import Batch
     from pipeline.decode import Decode
-    from pipeline.echo_stage import Echo, StampUpstream
+    from pipeline.echo_stage import Echo, EchoOnDevice, StampUpstream
     from pipeline.input_pipeline import InputPipeline
     from pipeline.stage import Pipeline, Stage
     from pipeline.storage import Storage, shards_dataset
@@ -28,6 +28,7 @@ _HOMES = {
     "Batch": "batch",
     "Decode": "decode",
     "Echo": "echo_stage",
+    "EchoOnDevice": "echo_stage",
     "InputPipeline": "input_pipeline",
     "Pipeline": "stage",
     "Stage": "stage",
@@ -42,6 +43,7 @@ __all__ = [
     "Batch",
     "Decode",
     "Echo",
+    "EchoOnDevice",
     "InputPipeline",
     "Pipeline",
     "PipelineConfig",

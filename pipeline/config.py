@@ -12,6 +12,10 @@ from echoing.insertion_point import InsertionPoint
 DTYPES = ("float32", "bfloat16")
 CACHES = ("none", "records")
 BAD_RECORD_POLICIES = ("fail", "skip")
+ECHO_SHUFFLES = ("auto", "none")
+
+ELASTIC = "elastic"
+"""The echo factor that follows the device's waiting, between 1 and `max_echo_factor`."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,13 @@ class PipelineConfig:
         prefetch_batches: batches held ready for the device (reference: 2).
         deterministic: whether the order is reproducible; False reads sloppily, as the reference does.
         seed: seed of every shuffle and of the augmentation; None draws one.
-        echo_factor: how often each upstream element is used, >= 1.
+        shuffle_buffer_bytes: memory of the example shuffle buffer, in place of its size in examples; or None.
+        batch_shuffle_buffer_size: batches in a shuffle buffer after an echo of batches; 0 leaves it out.
+        echo_factor: how often each upstream element is used, >= 1, or `elastic`.
+        max_echo_factor: upper bound of the elastic factor.
         insert_point: where the echo stands, in either spelling.
+        echo_shuffle: `auto` puts the example shuffle after an echo of examples; `none` leaves it after the
+            read, so that repeats land side by side.
         cb_distortion_range: range of the blue chroma shift (reference: 0.1).
         cr_distortion_range: range of the red chroma shift (reference: 0.1).
         use_fast_color_distort: shift brightness and chroma; False changes brightness and saturation.
@@ -63,13 +72,17 @@ class PipelineConfig:
     cycle_length: int = 8
     read_buffer_bytes: int = 8 * 1024 * 1024
     shuffle_buffer_size: int = 1000
+    shuffle_buffer_bytes: int | None = None
+    batch_shuffle_buffer_size: int = 0
     num_parallel_calls: int | None = None
     prefetch_examples: int = 64
     prefetch_batches: int = 2
     deterministic: bool = False
     seed: int | None = None
     echo_factor: object = 1
+    max_echo_factor: float = 8.0
     insert_point: str | InsertionPoint = InsertionPoint.AFTER_AUGMENT
+    echo_shuffle: str = "auto"
     cb_distortion_range: float = 0.1
     cr_distortion_range: float = 0.1
     use_fast_color_distort: bool = True
@@ -95,6 +108,11 @@ class PipelineConfig:
         check_integer("cycle_length", self.cycle_length, minimum=1)
         check_integer("read_buffer_bytes", self.read_buffer_bytes, minimum=0)
         check_integer("shuffle_buffer_size", self.shuffle_buffer_size, minimum=0)
+        if self.shuffle_buffer_bytes is not None:
+            check_integer("shuffle_buffer_bytes", self.shuffle_buffer_bytes, minimum=1)
+        check_integer("batch_shuffle_buffer_size", self.batch_shuffle_buffer_size, minimum=0)
+        check_choice("echo_shuffle", self.echo_shuffle, ECHO_SHUFFLES)
+        check_number("max_echo_factor", self.max_echo_factor, minimum=1)
         if self.num_parallel_calls is not None:
             check_integer("num_parallel_calls", self.num_parallel_calls, minimum=1)
         check_integer("prefetch_examples", self.prefetch_examples, minimum=0)
@@ -107,12 +125,30 @@ class PipelineConfig:
         check_choice("on_bad_record", self.on_bad_record, BAD_RECORD_POLICIES)
         if self.stamp_upstream and not self.keep_tags:
             raise OptionError("stamp_upstream", True, "False unless keep_tags is True")
-        self.parsed_echo_factor, self.parsed_insert_point  # noqa: B018
+        self.parsed_echo_factor  # noqa: B018 - parsed for its checks
+        if self.parsed_insert_point.is_on_device and self.is_echoed and not self.keep_tags:
+            raise OptionError(
+                "insert_point",
+                self.parsed_insert_point.value,
+                "another point unless keep_tags is True",
+                "The trainer serves the repeats on the device; for a loop of your own, apply "
+                "`echoing.echo` to the dataset.",
+            )
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether the factor follows the device's waiting."""
+        return self.echo_factor == ELASTIC
+
+    @property
+    def is_echoed(self) -> bool:
+        """Whether there is an echo."""
+        return self.is_elastic or not self.parsed_echo_factor.is_one
 
     @property
     def parsed_echo_factor(self) -> EchoFactor:
-        """The echo factor as an exact number."""
-        return EchoFactor.parse(self.echo_factor)
+        """The echo factor as an exact number; 1, where it starts, if it is elastic."""
+        return EchoFactor.parse(1 if self.is_elastic else self.echo_factor)
 
     @property
     def parsed_insert_point(self) -> InsertionPoint:
@@ -121,5 +157,10 @@ class PipelineConfig:
 
     @property
     def echoes_examples(self) -> bool:
-        """Whether single examples are echoed, so that the example shuffle stands after the echo."""
-        return not self.parsed_echo_factor.is_one and not self.parsed_insert_point.echoes_batches
+        """Whether single examples are echoed."""
+        return self.is_echoed and not self.parsed_insert_point.echoes_batches
+
+    @property
+    def shuffles_after_echo(self) -> bool:
+        """Whether the example shuffle stands after the echo instead of after the read."""
+        return self.echoes_examples and self.echo_shuffle == "auto"

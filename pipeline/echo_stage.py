@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from echoing.echo_factor import EchoFactor
-from echoing.echo_operator import echo
-from pipeline.element import READY_SECONDS, REPEAT_INDEX
+from echoing.echo_operator import count_uses, echo
+from pipeline.element import DEVICE_USES, READY_SECONDS, REPEAT_INDEX
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,14 @@ class Echo:
     Length: n elements become floor(n e). Order: see `echoing.echo`.
 
     Attributes:
-        factor: how often each element is used, e >= 1.
+        factor: how often each element is used, e >= 1; or a variable, which is read while iterating.
         prefetch_elements: elements held ready before the echo, so that upstream goes on while the repeats of
             one element are served; 0 leaves it out.
         shuffle_buffer_size: elements in the shuffle buffer after the echo; 0 leaves it out.
         seed: seed of the shuffle; None draws one.
     """
 
-    factor: EchoFactor
+    factor: EchoFactor | tf.Variable
     prefetch_elements: int = 0
     shuffle_buffer_size: int = 0
     seed: int | None = None
@@ -48,6 +48,24 @@ class Echo:
 
 
 @dataclass(frozen=True)
+class EchoOnDevice:
+    """Writes into `device_uses` on how many steps the device is to use each batch.
+
+    Length and order stay as they are: the device holds the batch and serves it again, without a copy.
+
+    Attributes:
+        factor: how often each batch is used, e >= 1.
+    """
+
+    factor: EchoFactor
+    name: str = "echo"
+
+    def __call__(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Returns the batches with their number of uses."""
+        return batches.apply(count_uses(self.factor)).map(_note_device_uses)
+
+
+@dataclass(frozen=True)
 class StampUpstream:
     """Writes into `upstream_ready_seconds` when each element passes, for the timeline of the report.
 
@@ -64,6 +82,10 @@ class StampUpstream:
 
 def _note_repeat_index(index: Any, element: dict[str, Any]) -> dict[str, Any]:
     return {**element, REPEAT_INDEX: tf.zeros_like(element[REPEAT_INDEX]) + index}
+
+
+def _note_device_uses(uses: Any, batch: dict[str, Any]) -> dict[str, Any]:
+    return {**batch, DEVICE_USES: uses}
 
 
 def _stamp(element: dict[str, Any]) -> dict[str, Any]:

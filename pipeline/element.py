@@ -23,6 +23,9 @@ RECORD_ID = "record_id"
 REPEAT_INDEX = "repeat_index"
 """int64 [] or [batch]: 0 for the fresh use of an example, 1 and up for its repeats."""
 
+DEVICE_USES = "device_uses"
+"""int64 []: on how many consecutive steps the device uses the batch; for an echo after the transfer."""
+
 READY_SECONDS = "upstream_ready_seconds"
 """float64 [] or [batch]: when the fresh element left the upstream side, seconds since the Unix epoch."""
 

@@ -14,9 +14,9 @@ from pipeline.batch import Batch
 from pipeline.config import PipelineConfig
 from pipeline.data_source import DataSource, open_data_source
 from pipeline.decode import Decode
-from pipeline.echo_stage import Echo, StampUpstream
+from pipeline.echo_stage import Echo, EchoOnDevice, StampUpstream
 from pipeline.skipping import SkipCounter
-from pipeline.stage import Pipeline
+from pipeline.stage import Pipeline, Stage
 from pipeline.storage import Storage, shards_dataset
 from pipeline.transfer import Transfer
 
@@ -28,10 +28,13 @@ class InputPipeline:
     and called, with a batch size and an input context where there are several hosts, for the dataset.
 
     Length: in training floor(floor(records x epochs x e) / batch size) batches for an echo of examples; in
-    evaluation one pass, with a smaller last batch. tf.data does not know it, `batches_in` does.
+    evaluation one pass, with a smaller last batch. tf.data does not know it; `steps_in` does.
 
     Determinism: see `PipelineConfig.deterministic` and `seed`; the augmentation is keyed by example and
     repeat, so that a seed reproduces it whatever the parallelism.
+
+    Elastic echo: of examples, the factor is `echo_variable`, which whoever runs the training assigns. Of
+    batches, the pipeline has no echo: the consumer uses a batch again while the next one is not ready.
 
     Args:
         config: every option.
@@ -49,8 +52,13 @@ class InputPipeline:
         self.is_training = is_training
         split = config.train_split if is_training else config.eval_split
         self.source = source or open_data_source(config.data_dir, split, config.file_pattern)
-        self.skip_counter = SkipCounter() if config.on_bad_record == "skip" else None
+        self.skip_counter = SkipCounter(self._skips_allowed) if config.on_bad_record == "skip" else None
         self.seed = config.seed if config.seed is not None else random.randrange(2**31)
+        self.echo_variable = (
+            tf.Variable(1.0, trainable=False, name="echo_factor")
+            if is_training and config.is_elastic and config.echoes_examples
+            else None
+        )
 
     def __call__(
         self, batch_size: int | None = None, input_context: tf.distribute.InputContext | None = None
@@ -99,7 +107,7 @@ class InputPipeline:
             cycle_length=config.cycle_length,
             read_buffer_bytes=config.read_buffer_bytes,
             # One shuffle buffer: after the echo where examples are echoed, else here (Choi et al., 2019).
-            shuffle_buffer_size=0 if self._echoes_examples else config.shuffle_buffer_size,
+            shuffle_buffer_size=0 if self._shuffles_after_echo else self._example_shuffle_size,
             seed=self.seed,
             deterministic=config.deterministic,
             cache=config.cache == "records",
@@ -131,8 +139,10 @@ class InputPipeline:
         """Records in one epoch, or None where counting them would take reading them over a network."""
         return self.source.records
 
-    def batches_in(self, epochs: int = 1, batch_size: int | None = None) -> int | None:
-        """Returns the batches of so many epochs on one host, or None where the records are not known.
+    def steps_in(self, epochs: int = 1, batch_size: int | None = None) -> int | None:
+        """Returns the training steps of so many epochs on one host, or None where the records are not known.
+
+        With an elastic factor it is the least number, that without repeats.
 
         Args:
             epochs: passes over the data.
@@ -158,6 +168,14 @@ class InputPipeline:
         return examples // batch if self._drop_remainder else -(-examples // batch)
 
     @property
+    def _skips_allowed(self) -> int | None:
+        """Skips without one good record that can only mean that there is none."""
+        if self.source.records is None:
+            return None
+        # A good record may wait in the shuffle buffer, but e**-20 is its chance to do so for that long.
+        return self.source.records + 20 * self.config.shuffle_buffer_size
+
+    @property
     def _drop_remainder(self) -> bool:
         wanted = self.config.drop_remainder
         return self.is_training if wanted is None else wanted
@@ -176,19 +194,38 @@ class InputPipeline:
     def _echoes_examples(self) -> bool:
         return self.is_training and self.config.echoes_examples
 
+    @property
+    def _shuffles_after_echo(self) -> bool:
+        return self.is_training and self.config.shuffles_after_echo
+
     def _with_echo(self, stages: Pipeline) -> Pipeline:
         if not self.is_training:
             return stages
-        config = self.config
-        position = config.parsed_insert_point.stage_name
-        if not config.parsed_echo_factor.is_one:
-            echo = Echo(
-                config.parsed_echo_factor,
-                prefetch_elements=config.prefetch_examples if self._echoes_examples else 1,
-                shuffle_buffer_size=config.shuffle_buffer_size if self._echoes_examples else 0,
-                seed=self.seed,
-            )
+        position = self.config.parsed_insert_point.stage_name
+        echo = self._echo_stage()
+        if echo is not None:
             stages = stages.with_stage_after(position, echo)
-        if config.stamp_upstream:
+        if self.config.stamp_upstream:
             stages = stages.with_stage_after(position, StampUpstream())
         return stages
+
+    def _echo_stage(self) -> Stage | None:
+        config = self.config
+        factor = config.parsed_echo_factor
+        if self._echoes_examples:
+            return Echo(
+                factor if self.echo_variable is None else self.echo_variable,
+                prefetch_elements=config.prefetch_examples,
+                shuffle_buffer_size=self._example_shuffle_size if self._shuffles_after_echo else 0,
+                seed=self.seed,
+            )
+        if factor.is_one:
+            return None
+        if config.parsed_insert_point.is_on_device:
+            return EchoOnDevice(factor)
+        # One batch held ready, so that upstream makes the next while the repeats of one are served.
+        return Echo(factor, 1, config.batch_shuffle_buffer_size, seed=self.seed)
+
+    @property
+    def _example_shuffle_size(self) -> int:
+        return self.config.shuffle_buffer_size

@@ -24,7 +24,7 @@ class ScriptedPipeline:
     def __call__(self):
         return "the dataset"
 
-    def batches_in(self, epochs):
+    def steps_in(self, epochs):
         return None if self._batches_per_epoch is None else self._batches_per_epoch * epochs
 
 

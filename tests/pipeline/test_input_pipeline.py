@@ -67,18 +67,18 @@ def test_over_an_epoch_trained_is_e_times_fresh_for_every_example(make_data, poi
     assert fresh == 12
     assert sum(uses.values()) == 12 * factor
     assert set(uses.values()) <= {int(factor), int(np.ceil(factor))}
-    assert len(result) == pipeline.batches_in() == 12 * factor / 2
+    assert len(result) == pipeline.steps_in() == 12 * factor / 2
 
 
 @pytest.mark.parametrize(("drop", "steps"), [(None, 7), (True, 7), (False, 8)])
 def test_announced_batches_are_the_ones_delivered(make_data, drop, steps):  # EC-01
     pipeline = make(make_data(10), echo_factor=3, drop_remainder=drop)
-    assert pipeline.batches_in() == len(batches(pipeline)) == steps
+    assert pipeline.steps_in() == len(batches(pipeline)) == steps
 
 
 def test_batches_of_several_epochs_run_across_the_border(make_data):
     pipeline = make(make_data(5), epochs=3)
-    assert pipeline.batches_in(3) == len(batches(pipeline)) == 3  # 15 examples, batches of 4
+    assert pipeline.steps_in(3) == len(batches(pipeline)) == 3  # 15 examples, batches of 4
 
 
 def test_copies_differ_before_augmentation_and_are_identical_after_it(make_data):  # EC-05
@@ -231,3 +231,55 @@ def test_bad_records_are_skipped_and_counted_once_whatever_the_echo(write_record
     assert pipeline.skip_counter is not None
     assert pipeline.skip_counter.count == 2
     assert Counter(column(result, "record_id").tolist()) == dict.fromkeys(range(2, 11), 2)
+
+
+@pytest.mark.parametrize("factor", [2, 1.5])
+def test_after_transfer_the_batches_say_how_often_the_device_uses_them(make_data, factor):
+    pipeline = make(make_data(16), echo_factor=factor, insert_point="after_transfer")
+    result = batches(pipeline)
+    assert len(result) == 4
+    assert [int(batch["device_uses"]) for batch in result] == {2: [2, 2, 2, 2], 1.5: [1, 2, 1, 2]}[factor]
+    assert pipeline.steps_in() == 4 * factor
+    assert pipeline.stages().names[-1] == "echo"
+
+
+def test_after_transfer_needs_the_tags():
+    with pytest.raises(OptionError, match=r"insert_point is 'after_transfer'.*keep_tags"):
+        PipelineConfig("data", echo_factor=2, insert_point="after_transfer")
+
+
+@pytest.mark.parametrize("point", ["after_read", "after_decode", "after_augment"])
+def test_elastic_factor_of_examples_follows_its_variable(make_data, point):
+    pipeline = make(make_data(8), echo_factor="elastic", insert_point=point, batch_size=1)
+    assert pipeline.echo_variable is not None
+    assert len(batches(pipeline)) == pipeline.steps_in() == 8
+    pipeline.echo_variable.assign(2.5)
+    assert len(batches(pipeline)) == 20
+
+
+@pytest.mark.parametrize("point", ["after_batch", "after_transfer"])
+def test_elastic_echo_of_batches_is_left_to_the_consumer(make_data, point):
+    pipeline = make(make_data(8), echo_factor="elastic", insert_point=point)
+    assert pipeline.echo_variable is None
+    assert "echo" not in pipeline.stages().names
+    assert len(batches(pipeline)) == 2
+
+
+def test_echo_shuffle_none_leaves_the_buffer_after_the_read(make_data):
+    pipeline = make(make_data(8), echo_factor=2, echo_shuffle="none", shuffle_buffer_size=7)
+    sizes = {
+        s.name: s.shuffle_buffer_size for s in pipeline.stages().stages if hasattr(s, "shuffle_buffer_size")
+    }
+    assert sizes == {"storage": 7, "echo": 0}
+    records = column(batches(pipeline), "record_id").tolist()
+    assert records[::2] == records[1::2]  # repeats side by side
+
+
+def test_echoed_batches_can_be_shuffled(make_data):
+    pipeline = make(
+        make_data(16), echo_factor=2, insert_point="after_batch", batch_shuffle_buffer_size=8, batch_size=2
+    )
+    result = batches(pipeline)
+    firsts = [int(batch["example_id"][0]) for batch in result]
+    assert Counter(firsts) == Counter(sorted(firsts)[::2] * 2)
+    assert any(one != other for one, other in zip(firsts[::2], firsts[1::2], strict=True))
