@@ -14,9 +14,11 @@ from bench.run_options import RunLimit, RunOptions
 from bench.run_warnings import run_warnings
 from bench.trainers import make_trainer
 from bench.verdict_text import verdict_text
+from echoing.errors import DataError
 from pipeline.data_source import DataSource
 from pipeline.diagnosis import PIPELINE_ERRORS, explain_failure
 from pipeline.input_pipeline import InputPipeline
+from pipeline.skipping import NO_USABLE_RECORD
 from profiling.step_meter import WarmUp
 from trainer.step import DeviceDescription
 
@@ -59,6 +61,7 @@ class Run:
         self._created_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         self._pipeline = InputPipeline(self._options.pipeline, is_training=True, source=source)
         self._baseline: Phase | None = None
+        self._warnings: list[str] = []
         self._costs: HostCosts | None = None
 
     def execute(self) -> RunResult:
@@ -75,6 +78,8 @@ class Run:
             if self._options.baseline:
                 self._measure_baseline()
             self._run_phase(runner, "Run")
+            if runner.meter.steps == 0:
+                raise self._nothing_trained()
         except KeyboardInterrupt as interrupt:
             terminated = isinstance(interrupt, Terminated)
             result = self._result(runner.phase(), "SIGTERM" if terminated else "Ctrl-C")
@@ -84,16 +89,26 @@ class Run:
     def _measure_baseline(self) -> None:
         limit = self._options.limit
         config = self._options.with_pipeline(epochs=None).pipeline
-        with progress_bar("Measuring the pipeline alone"):
-            endless = InputPipeline(config, True, self._source)
-            self._costs = self._guarded(lambda: measure_host_costs(endless))
+        endless = InputPipeline(config, True, self._source)
         plain = endless.without_echo()
+        if plain.steps_in() == 0:
+            self._warnings.append(
+                f"No baseline: {self._source.records} records, batch {config.batch_size}: no full batch "
+                "without echo."
+            )
+            return
+        with progress_bar("Measuring the pipeline alone"):
+            self._costs = self._guarded(lambda: measure_host_costs(endless))
         steps = limit.steps
         runner = self._runner(
             plain, RunLimit(steps=steps) if steps else RunLimit(seconds=self._options.baseline_seconds)
         )
-        self._run_phase(runner, "Baseline without echo")
-        self._baseline = runner.phase()
+        try:
+            self._run_phase(runner, "Baseline without echo")
+        finally:
+            # Also when it was interrupted: what was measured is kept.
+            if runner.meter.steps:
+                self._baseline = runner.phase()
 
     def _runner(self, pipeline: InputPipeline, limit: RunLimit) -> PhaseRunner:
         options = self._options
@@ -116,8 +131,21 @@ class Run:
         try:
             return work()
         except PIPELINE_ERRORS as error:
+            if NO_USABLE_RECORD in str(error):
+                raise self._nothing_trained() from error
             say("The pipeline failed; looking for the record that it failed on.")
             raise explain_failure(error, self._source, self._options.pipeline.use_annotated_boxes) from error
+
+    def _nothing_trained(self) -> DataError:
+        first = explain_failure(
+            DataError("the data ended without one"),
+            self._source,
+            self._options.pipeline.use_annotated_boxes,
+            advice="`pipebench data check` lists them all.",
+        )
+        return DataError(
+            f"No batch of {self._options.pipeline.batch_size} usable records. The first: {first}"
+        )
 
     def _result(self, phase: Phase, interrupted_by: str) -> RunResult:
         options, source = self._options, self._source
@@ -130,7 +158,7 @@ class Run:
             complete=not interrupted_by,
             interrupted_by=interrupted_by,
             verdict_text=verdict_text(phase, self._baseline, device, float(factor), config["insert_point"]),
-            warnings=[*source.warnings, *run_warnings(options, source, phase)],
+            warnings=[*source.warnings, *self._warnings, *run_warnings(options, source, phase)],
             echo={
                 "factor": config["echo_factor"],
                 "insert_point": config["insert_point"],

@@ -22,6 +22,9 @@ and where they are not UTF-8 its Python binding fails on the message itself."""
 DIAGNOSIS_SECONDS = 60.0
 """How long to look for the bad record before giving up; about 20,000 images."""
 
+ADVICE = "Mend or remove it, or give --on-bad-record skip to leave such records out."
+"""What to do about a bad record that ends a run."""
+
 
 def explain_failure(
     error: Exception,
@@ -29,6 +32,7 @@ def explain_failure(
     use_annotated_boxes: bool,
     budget_seconds: float = DIAGNOSIS_SECONDS,
     clock: Callable[[], float] = time.monotonic,
+    advice: str = ADVICE,
 ) -> PipebenchError:
     """Returns the user error behind an error of the pipeline.
 
@@ -40,6 +44,7 @@ def explain_failure(
         use_annotated_boxes: whether it looked at boxes.
         budget_seconds: time to look for the record.
         clock: monotonic seconds.
+        advice: what to do about a bad record, for the message.
 
     Returns:
         A `RecordError` that names the record, or a `DataError` with TensorFlow's words where none was found.
@@ -48,7 +53,7 @@ def explain_failure(
     deadline = clock() + budget_seconds
     for shard in source.shards:
         try:
-            found = _first_bad_record(shard, decode, lambda: clock() >= deadline)
+            found = _first_bad_record(shard, decode, advice, lambda: clock() >= deadline)
         except DataError as damaged:
             # Cut or unreadable since it was opened.
             return damaged
@@ -63,7 +68,9 @@ def explain_failure(
     )
 
 
-def _first_bad_record(shard: Shard, decode: Decode, is_late: Callable[[], bool]) -> RecordError | None:
+def _first_bad_record(
+    shard: Shard, decode: Decode, advice: str, is_late: Callable[[], bool]
+) -> RecordError | None:
     for index, record in enumerate(tfrecord.read_records(shard.path, shard.compression)):
         if is_late():
             return None
@@ -76,7 +83,6 @@ def _first_bad_record(shard: Shard, decode: Decode, is_late: Callable[[], bool])
             except PIPELINE_ERRORS as error:
                 reason = _reason(record.payload) or _first_line(error)
         if reason:
-            advice = "Mend or remove it, or give --on-bad-record skip to leave such records out."
             return RecordError(shard.name, index, f"{reason}. {advice}", record.span.offset_bytes)
     return None
 

@@ -7,15 +7,25 @@ from typing import Any
 
 import tensorflow as tf
 
+NO_USABLE_RECORD = "none of the records is usable"
+"""Part of the error's message where a pipeline gives up because it skips all that it reads."""
+
 
 class SkipCounter:
     """Counts the records that a pipeline leaves out because they cannot be read or decoded.
 
     The count is exact for what the pipeline has looked at so far, which may be ahead of what was trained. It
     lives in a variable of this process: a pipeline that counts cannot be shipped to the tf.data service.
+
+    Args:
+        give_up_after: skipped records after which, if none was good, `tf.errors.InvalidArgumentError` is
+            raised; else a pipeline that repeats bad records for ever would look for
+            a good one for ever. None never gives up.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, give_up_after: int | None = None) -> None:
+        self._give_up_after = give_up_after
+        self._any_good = tf.Variable(False, trainable=False, name="any_usable_record")
         self._count = tf.Variable(0, dtype=tf.int64, trainable=False, name="skipped_records")
 
     @property
@@ -83,7 +93,13 @@ class SkipCounter:
 
     def _add_failed(self, valid: Any, counts: Any, value: Any) -> Any:
         failed = tf.cast(~valid & counts, tf.int64)
-        with tf.control_dependencies([self._count.assign_add(failed)]):
+        count = self._count.assign_add(failed, read_value=True)
+        checks = [count]
+        if self._give_up_after is not None:
+            any_good = self._any_good.assign(self._any_good | valid, read_value=True)
+            going_on = any_good | (count < self._give_up_after)
+            checks.append(tf.debugging.Assert(going_on, [NO_USABLE_RECORD, count]))
+        with tf.control_dependencies(checks):
             return tf.identity(valid), value
 
 
