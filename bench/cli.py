@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        sys.exit(cli.main(words, prog_name="pipebench", standalone_mode=False) or 0)
+        sys.exit(cli.main(words, prog_name="pipebench", standalone_mode=False, obj=words) or 0)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

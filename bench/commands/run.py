@@ -176,7 +176,9 @@ def command(ctx: click.Context, /, output: str | None, overwrite: bool, as_json:
     options = _run_options(ctx, given)
     folder = output or default_output_folder()
     check_output_folder(folder, overwrite)
-    _execute(options, _is_given(ctx, "batch_size"), folder, as_json)
+    # The words that `main` was given, which are not the process's own where a test gives them.
+    words = list(ctx.obj or sys.argv[1:])
+    _execute(options, words, _is_given(ctx, "batch_size"), folder, as_json)
 
 
 def _run_options(ctx: click.Context, given: dict[str, Any]) -> Any:
@@ -201,16 +203,16 @@ def _run_options(ctx: click.Context, given: dict[str, Any]) -> Any:
             name: given.pop(name)
             for name in (
                 "echo_factor", "insert_point", "file_pattern", "image_size", "shuffle_buffer_size",
-                "cycle_length", "read_buffer_bytes", "num_parallel_calls", "prefetch_examples", "prefetch_batches",
-                "cache", "deterministic", "use_annotated_boxes", "cb_distortion_range", "cr_distortion_range",
-                "on_bad_record", "seed",
+                "cycle_length", "read_buffer_bytes", "num_parallel_calls", "prefetch_examples",
+                "prefetch_batches", "cache", "deterministic", "use_annotated_boxes", "cb_distortion_range",
+                "cr_distortion_range", "on_bad_record", "seed",
             )
         },
     )  # fmt: skip
     return RunOptions(pipeline=pipeline, limit=RunLimit(**limits), **given)
 
 
-def _execute(options: Any, batch_size_given: bool, folder: str, as_json: bool) -> None:
+def _execute(options: Any, words: list[str], batch_size_given: bool, folder: str, as_json: bool) -> None:
     from bench.run_data import is_generated, open_run_data
     from bench.tensorflow_startup import start_tensorflow
 
@@ -225,17 +227,19 @@ def _execute(options: Any, batch_size_given: bool, folder: str, as_json: bool) -
         raise Terminated
 
     completed = complete_options(options, batch_size_given)
-    arguments = sys.argv[1:]
     if options.pipeline.seed is None:
-        arguments += ["--seed", str(completed.pipeline.seed)]
+        words += ["--seed", str(completed.pipeline.seed)]
     previous = signal.signal(signal.SIGTERM, terminate)
     exit_code = 0
     try:
-        run = Run(completed, source, is_generated(options.pipeline), repeat_command(arguments))
+        run = Run(completed, source, is_generated(options.pipeline), repeat_command(words))
         result = run.execute()
     except RunInterruptedError as interrupted:
         result, exit_code = interrupted.result, interrupted.exit_code
         say("Interrupted: writing what was measured.")
+    except Terminated:
+        say("Terminated before anything was measured.")
+        click.get_current_context().exit(143)
     finally:
         signal.signal(signal.SIGTERM, previous)
     written = write_run_folder(result, folder, on_warning=say)
