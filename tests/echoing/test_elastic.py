@@ -14,7 +14,7 @@ import random
 from collections import deque
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoing.elastic import ElasticController, ElasticOptions, FactorChange
@@ -245,6 +245,7 @@ def test_time_that_is_none_is_refused(wait_seconds):
 SECONDS = st.one_of(st.just(0.0), st.floats(0, 10), st.floats(0, 1e300), st.just(5e-324))
 
 
+@settings(deadline=None)
 @given(
     steps=st.lists(st.tuples(SECONDS, SECONDS, st.integers(0, 50), st.integers(0, 50)), max_size=120),
     limits=st.lists(st.floats(1, 1e6), min_size=3, max_size=3).map(sorted),

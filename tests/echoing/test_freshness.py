@@ -7,7 +7,7 @@ import statistics
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoing.errors import DataError, OptionError
@@ -162,6 +162,7 @@ IDS = st.one_of(st.integers(0, 8), st.sampled_from([-1, 2**40, 2**63 - 1]))
 BATCHES = st.lists(st.lists(st.tuples(IDS, st.integers(0, 2)), max_size=9), max_size=12)
 
 
+@settings(deadline=None)
 @given(BATCHES, st.integers(1, 30))
 def test_counts_agree_with_a_count_use_by_use(batches, window):
     slow, tracker = SlowCount(window), FreshnessTracker(window)
@@ -187,6 +188,7 @@ def test_counts_agree_with_a_count_use_by_use(batches, window):
     assert sum(distances.count for distances in report.distances) == len(slow.distances)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 16), st.randoms(use_true_random=False))
 def test_over_a_whole_shuffled_stream_the_sums_are_exact(examples, factor, batch_size, random):
     uses = [(example, repeat) for example in range(examples) for repeat in range(factor)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoing.recent_uses import MISSING, RecentUses
@@ -62,6 +62,7 @@ ID = st.one_of(st.integers(0, 20), st.integers(-(2**63), 2**63 - 1))
 ACTION = st.one_of(st.none(), st.dictionaries(ID, st.integers(0, 100), max_size=30))
 
 
+@settings(deadline=None)
 @given(st.lists(ACTION, max_size=20))
 def test_table_agrees_with_dictionaries(actions):
     uses, newer, older = RecentUses(), {}, {}
