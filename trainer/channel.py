@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -33,12 +33,35 @@ class Channel(Generic[Item]):
 
     def put(self, item: Item) -> bool:
         """Adds an item, after waiting for room. Returns whether it did: not if the channel is closed."""
+        return self.put_made(lambda: item)
+
+    def put_made(self, make: Callable[[], Item]) -> bool:
+        """Adds the item that `make` returns; it is called when there is room.
+
+        Neither side can look at the channel between the call and the item's being there, so that a time stamp
+        taken in `make` is not earlier than any look at the channel that did not find the item.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._items) < self._capacity)
             if not self._closed:
-                self._items.append(item)
+                self._items.append(make())
                 self._changed.notify_all()
             return not self._closed
+
+    def take_if(self, accept: Callable[[Item], bool]) -> Item | None:
+        """Takes the oldest item if there is one and it is accepted; else returns None. Does not wait."""
+        with self._changed:
+            if not self._items or not accept(self._items[0]):
+                return None
+            item = self._items.popleft()
+            self._changed.notify_all()
+            return item
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether no item is left and none will come."""
+        with self._changed:
+            return not self._items and (self._finished or self._closed)
 
     def finish(self, error: BaseException | None = None) -> None:
         """Says that no more items come; the reader gets `error`, if any, after the items."""

@@ -6,16 +6,18 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from echoing.checks import check_integer, check_number
-from echoing.errors import DataError, OptionError
-from trainer.batch_source import Batch, BatchSource
+from echoing.errors import OptionError
+from trainer.batch_source import BatchSource
 from trainer.channel import Channel
+from trainer.device_echo import DeviceEcho
+from trainer.device_memory import Arrival, Contents, DeviceMemory
 from trainer.device_timeline import DeviceTimeline
 from trainer.presets import Preset, get_preset
 from trainer.step import DeviceDescription, StepRecord
@@ -35,6 +37,10 @@ class EmulatedAccelerator:
     for the input pipeline, as they are with a real accelerator. Up to `queue_depth` batches wait on the
     device while a step runs, as in an infeed queue.
 
+    A batch with the feature `device_uses` is used on so many consecutive steps, without another copy; its
+    memory becomes free when the last of them ends. See `DeviceEcho` for repeats that fill the time until the
+    next batch has arrived: a batch that arrives when a step ends counts as arrived.
+
     A batch that is smaller than `batch_size`, such as the last one of a data set, takes proportionally less
     time. On a real device it would take somewhat longer than that.
 
@@ -47,6 +53,8 @@ class EmulatedAccelerator:
         seed: seed of the jitter; each call of `steps` draws the same factors.
         queue_depth: batches that may wait on the device beside the one in work. 2, the depth of a double
             buffer, is our choice.
+        device_echo: elastic echo on the device. Re-augmentation is accepted and, like the training, not
+            carried out.
         clock: a monotonic clock, in seconds; for tests.
         wait_until: sleeps until a time of `clock` or until the event is set; for tests.
 
@@ -63,6 +71,7 @@ class EmulatedAccelerator:
         jitter: float = 0.0,
         seed: int = 0,
         queue_depth: int = 2,
+        device_echo: DeviceEcho | None = None,
         clock: Callable[[], float] = time.monotonic,
         wait_until: WaitUntil | None = None,
     ) -> None:
@@ -70,6 +79,7 @@ class EmulatedAccelerator:
         self._jitter = check_number("jitter", jitter, minimum=0, maximum=1)
         self._seed = check_integer("seed", seed, minimum=0)
         self._queue_depth = check_integer("queue_depth", queue_depth, minimum=1)
+        self._echo = device_echo or DeviceEcho()
         self._clock = clock
         self._wait_until = wait_until or self._sleep_until
         if isinstance(preset, str):
@@ -143,32 +153,6 @@ class EmulatedAccelerator:
         return seconds
 
 
-class _DeviceMemory:
-    """Room for one batch on the device; grows to the largest batch that it held."""
-
-    def __init__(self) -> None:
-        self._bytes = {name: np.empty(0, np.uint8) for name in ("image", "label")}
-
-    def copy(self, batch: Batch) -> None:
-        for name, target in self._bytes.items():
-            # As bytes, because numpy holds the interpreter's lock while it copies bfloat16.
-            source = np.ascontiguousarray(batch[name]).reshape(-1).view(np.uint8)
-            if target.size < source.size:
-                target = self._bytes[name] = np.empty(source.size, np.uint8)
-            np.copyto(target[: source.size], source)
-
-
-@dataclass(frozen=True)
-class _Arrival:
-    """A batch that lies in the device's memory."""
-
-    memory: _DeviceMemory
-    seconds: float
-    transfer_seconds: float
-    examples: int
-    tags: Mapping[str, np.ndarray[Any, Any]]
-
-
 class _Run:
     """The two threads of one call of `steps`, and what connects them."""
 
@@ -177,8 +161,8 @@ class _Run:
         self._source = BatchSource(dataset)
         buffers = owner._queue_depth + 1
         # The buffer used last is reused first: a run that waits for its host touches one buffer, not all.
-        self._free = Channel(buffers, [_DeviceMemory() for _ in range(buffers)], last_in_first_out=True)
-        self._arrived: Channel[_Arrival] = Channel(buffers)
+        self._free = Channel(buffers, [DeviceMemory() for _ in range(buffers)], last_in_first_out=True)
+        self._arrived: Channel[Arrival] = Channel(buffers)
         self._stopped = threading.Event()
         self._start_seconds = owner._clock()
         self.records: Channel[StepRecord] = Channel(RECORDS_AHEAD)
@@ -197,51 +181,70 @@ class _Run:
             with contextlib.closing(iter(self._source)) as batches:
                 for batch, memory in zip(batches, self._free, strict=False):
                     before = clock()
-                    examples = _count_examples(batch)
+                    contents = Contents.of(batch, self._owner._echo)
                     memory.copy(batch)
-                    after = clock()
-                    tags = {
-                        name: np.array(value) for name, value in batch.items() if name not in memory._bytes
-                    }
-                    if not self._arrived.put(_Arrival(memory, after, after - before, examples, tags)):
+                    # Stamped in the moment when the device can see it: what the device does not find when a
+                    # step ends has arrived later than that, however the threads were scheduled.
+                    if not self._arrived.put_made(partial(self._arrive, memory, before, contents)):
                         return
             self._arrived.finish()
         except BaseException as error:  # every kind is raised again, in the caller's thread
             self._arrived.finish(error)
+
+    def _arrive(self, memory: DeviceMemory, before_seconds: float, contents: Contents) -> Arrival:
+        now_seconds = self._owner._clock()
+        return Arrival(memory, now_seconds, now_seconds - before_seconds, contents)
 
     def work(self) -> None:
         """The device thread."""
         try:
             timeline = DeviceTimeline(self._start_seconds)
             generator = np.random.default_rng(self._owner._seed)
-            for index, arrival in enumerate(self._arrived):
-                duration = self._owner._duration_seconds(arrival.examples, generator)
-                slot = timeline.schedule(arrival.seconds, duration)
+            arrivals = iter(self._arrived)
+            held, repeat, index = next(arrivals, None), 0, 0
+            while held is not None:
+                examples = held.contents.examples
+                slot = timeline.schedule(held.seconds, self._owner._duration_seconds(examples, generator))
                 self._owner._wait_until(slot.end_seconds, self._stopped)
                 if self._stopped.is_set():
                     return
-                self._free.put(arrival.memory)
                 record = StepRecord(
                     index=index,
                     wait_seconds=slot.wait_seconds,
                     start_seconds=slot.start_seconds,
                     end_seconds=slot.end_seconds,
-                    transfer_seconds=arrival.transfer_seconds,
-                    examples=arrival.examples,
-                    tags=arrival.tags,
+                    transfer_seconds=0.0 if repeat else held.transfer_seconds,
+                    examples=examples,
+                    device_repeat=repeat,
+                    tags=held.contents.tags,
                 )
+                following = self._choose(held, repeat + 1, slot.end_seconds)
+                if following is not held:
+                    self._free.put(held.memory)
                 if not self.records.put(record):
                     return
+                index += 1
+                if following is held:
+                    repeat += 1
+                else:
+                    held, repeat = following or next(arrivals, None), 0
             self.records.finish()
         except BaseException as error:  # the pipeline's own error arrives here after its last good batch
             self.records.finish(error)
 
+    def _choose(self, held: Arrival, uses: int, end_seconds: float) -> Arrival | None:
+        """Returns the batch of the next step, or None if it has to be waited for.
 
-def _count_examples(batch: Batch) -> int:
-    images, labels = batch["image"], batch["label"]
-    if images.ndim == 0 or labels.ndim == 0 or len(images) != len(labels):
-        raise DataError(
-            f"A batch has images of shape {images.shape} and labels of shape {labels.shape}, but both must "
-            "begin with the same batch dimension. Put a batch stage at the end of the pipeline."
-        )
-    return len(images)
+        Args:
+            held: the batch of the step that ended.
+            uses: how often it has been used.
+            end_seconds: when that step ended.
+        """
+        if uses < held.contents.uses:
+            return held
+        if uses >= held.contents.max_uses:
+            return None
+        # By the times of the schedule: this thread may have woken later than the step ended, and what came in
+        # between came too late. That the data has ended, though, is heeded as soon as it is known.
+        arrived = self._arrived.take_if(lambda next_batch: next_batch.seconds <= end_seconds)
+        return held if arrived is None and not self._arrived.is_drained else arrived

@@ -24,11 +24,13 @@ class StepRecord:
         start_seconds: when the device began the step.
         end_seconds: when the device finished it.
         transfer_seconds: time spent on copying the batch to the device; part of the wait where nothing
-            hid it.
+            hid it; 0 where the device held the batch already.
         examples: number of examples in the batch.
-        tags: the features of the batch beside `image` and `label`, as host arrays; the trainer does not
-            look at them. Arrays of one value an example have shape `[examples]`.
+        tags: the features of the batch beside `image`, `label` and `device_uses`, as host arrays; the
+            trainer does not look at them. Arrays of one value an example have shape `[examples]`.
         loss: the training loss, or None where the device computes none.
+        device_repeat: 0 for a batch that has just come, 1 and up for a further step on the same batch, which
+            the device held.
     """
 
     index: int
@@ -39,6 +41,7 @@ class StepRecord:
     examples: int
     tags: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     loss: float | None = None
+    device_repeat: int = 0
 
     @property
     def busy_seconds(self) -> float:
@@ -85,7 +88,9 @@ class Trainer(Protocol):
 
         Args:
             dataset: a `tf.data.Dataset` of batches: dictionaries with `image` `[batch, height, width, 3]`
-                (float32, bfloat16 or uint8), `label` `[batch]` int32, and any other features (tags).
+                (float32, bfloat16 or uint8), `label` `[batch]` int32, and any other features (tags). One of
+                them, `device_uses` int64 `[]`, is no tag: on how many consecutive steps, at least 1, the
+                device uses the batch.
 
         Yields:
             The record of each step, in order, once its end is known. An error of the pipeline is raised from
