@@ -9,12 +9,15 @@ import tensorflow as tf
 
 from echoing.checks import check_integer
 from echoing.errors import DataError
+from echoing.insertion_point import InsertionPoint
+from echoing.shuffle_budget import elements_for_budget
 from pipeline.augment import Augment
 from pipeline.batch import Batch
 from pipeline.config import PipelineConfig
 from pipeline.data_source import DataSource, open_data_source
 from pipeline.decode import Decode
 from pipeline.echo_stage import Echo, EchoOnDevice, StampUpstream
+from pipeline.element_bytes import example_bytes
 from pipeline.skipping import SkipCounter
 from pipeline.stage import Pipeline, Stage
 from pipeline.storage import Storage, shards_dataset
@@ -107,7 +110,7 @@ class InputPipeline:
             cycle_length=config.cycle_length,
             read_buffer_bytes=config.read_buffer_bytes,
             # One shuffle buffer: after the echo where examples are echoed, else here (Choi et al., 2019).
-            shuffle_buffer_size=0 if self._shuffles_after_echo else self._example_shuffle_size,
+            shuffle_buffer_size=0 if self._shuffles_after_echo else self.example_shuffle_size,
             seed=self.seed,
             deterministic=config.deterministic,
             cache=config.cache == "records",
@@ -153,6 +156,24 @@ class InputPipeline:
             return None
         return self._batches(records * epochs, batch_size or self.config.batch_size)
 
+    @property
+    def example_shuffle_size(self) -> int:
+        """Examples in the example shuffle buffer, wherever it stands.
+
+        Raises:
+            OptionError: a budget in bytes that is too small for one example, or for elements whose size is
+                not known.
+        """
+        config = self.config
+        if config.shuffle_buffer_bytes is None:
+            return config.shuffle_buffer_size
+        if not self._shuffles_after_echo:
+            size_bytes = example_bytes(InsertionPoint.AFTER_READ, self.source, config.image_size)
+            return elements_for_budget(config.shuffle_buffer_bytes, size_bytes, 1)
+        # The repeats of one example share its memory. An elastic factor counts with 1, where it starts.
+        size_bytes = example_bytes(config.parsed_insert_point, self.source, config.image_size)
+        return elements_for_budget(config.shuffle_buffer_bytes, size_bytes, config.parsed_echo_factor)
+
     def without_echo(self) -> InputPipeline:
         """Returns the same pipeline with the echo taken out, over the same shards."""
         return InputPipeline(replace(self.config, echo_factor=1), self.is_training, self.source)
@@ -172,8 +193,10 @@ class InputPipeline:
         """Skips without one good record that can only mean that there is none."""
         if self.source.records is None:
             return None
-        # A good record may wait in the shuffle buffer, but e**-20 is its chance to do so for that long.
-        return self.source.records + 20 * self.config.shuffle_buffer_size
+        if not self._shuffles_after_echo or self.config.parsed_insert_point is not InsertionPoint.AFTER_READ:
+            return self.source.records
+        # A good record may wait in the buffer before the decode; e**-20 is its chance to do so for that long.
+        return self.source.records + 20 * self.example_shuffle_size
 
     @property
     def _drop_remainder(self) -> bool:
@@ -216,7 +239,7 @@ class InputPipeline:
             return Echo(
                 factor if self.echo_variable is None else self.echo_variable,
                 prefetch_elements=config.prefetch_examples,
-                shuffle_buffer_size=self._example_shuffle_size if self._shuffles_after_echo else 0,
+                shuffle_buffer_size=self.example_shuffle_size if self._shuffles_after_echo else 0,
                 seed=self.seed,
             )
         if factor.is_one:
@@ -225,7 +248,3 @@ class InputPipeline:
             return EchoOnDevice(factor)
         # One batch held ready, so that upstream makes the next while the repeats of one are served.
         return Echo(factor, 1, config.batch_shuffle_buffer_size, seed=self.seed)
-
-    @property
-    def _example_shuffle_size(self) -> int:
-        return self.config.shuffle_buffer_size

@@ -25,6 +25,7 @@ class SkipCounter:
 
     def __init__(self, give_up_after: int | None = None) -> None:
         self._give_up_after = give_up_after
+        self._tried = tf.Variable(0, dtype=tf.int64, trainable=False, name="unusable_records_tried")
         self._any_good = tf.Variable(False, trainable=False, name="any_usable_record")
         self._count = tf.Variable(0, dtype=tf.int64, trainable=False, name="skipped_records")
 
@@ -93,12 +94,13 @@ class SkipCounter:
 
     def _add_failed(self, valid: Any, counts: Any, value: Any) -> Any:
         failed = tf.cast(~valid & counts, tf.int64)
-        count = self._count.assign_add(failed, read_value=True)
-        checks = [count]
+        checks = [self._count.assign_add(failed)]
         if self._give_up_after is not None:
-            any_good = self._any_good.assign(self._any_good | valid, read_value=True)
-            going_on = any_good | (count < self._give_up_after)
-            checks.append(tf.debugging.Assert(going_on, [NO_USABLE_RECORD, count]))
+            # Not the count itself, which runs ahead by the records that are missing in shards.
+            tried = self._tried.assign_add(failed)
+            any_good = self._any_good.assign(self._any_good | valid)
+            going_on = any_good | (tried < self._give_up_after)
+            checks.append(tf.debugging.Assert(going_on, [NO_USABLE_RECORD, tried]))
         with tf.control_dependencies(checks):
             return tf.identity(valid), value
 
