@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,8 @@ def shards_dataset(shards: Sequence[Shard]) -> tf.data.Dataset:
     """Returns the dataset of shards that `Storage` reads: one dictionary a shard, in the order given."""
     return tf.data.Dataset.from_tensor_slices(
         {
-            SHARD_PATH: [shard.path for shard in shards],
+            # As bytes: a local name need not be UTF-8.
+            SHARD_PATH: [os.fsencode(shard.path) for shard in shards],
             SHARD_COMPRESSION: [shard.compression for shard in shards],
             SHARD_NUMBER: tf.range(len(shards), dtype=tf.int64),
             SHARD_RECORDS: tf.constant(
