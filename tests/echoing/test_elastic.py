@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoing.elastic import ElasticController, ElasticOptions, FactorChange
-from echoing.errors import OptionError
 
 BATCH = 1000
 CAPACITY = 4  # two batches of prefetch, two of infeed
@@ -268,27 +267,3 @@ def test_whatever_is_observed_the_factor_stays_in_bounds_and_settles_between_cha
         assert (after != before) == (controller.trace[-1].step == controller._steps)
     changes = [change.step for change in controller.trace]
     assert all(later - sooner > settle_steps for sooner, later in itertools.pairwise(changes))
-
-
-# --- options -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"max_factor": math.nan}, "max_echo_factor"),
-        ({"max_factor": math.inf}, "max_echo_factor"),
-        ({"max_factor": 0.5}, "max_echo_factor"),
-        ({"max_factor": 2, "min_factor": 3}, "max_echo_factor"),
-        ({"max_factor": 2e6}, "max_echo_factor"),
-        ({"max_factor": 2, "min_factor": 0.5}, "min_echo_factor"),
-        ({"max_factor": 2, "initial_factor": 2.5}, "initial_echo_factor"),
-        ({"max_factor": 2, "target_waiting": 0}, "target_waiting"),
-        ({"max_factor": 2, "target_waiting": 0.6}, "target_waiting"),
-        ({"max_factor": 2, "window_steps": 0}, "window_steps"),
-        ({"max_factor": 2, "settle_steps": -1}, "settle_steps"),
-    ],
-)
-def test_option_out_of_range_is_refused_by_name(options, name):
-    with pytest.raises(OptionError, match=f"^{name} is "):
-        ElasticOptions(**options)
