@@ -10,15 +10,20 @@ import click
 from echoing.echo_factor import EchoFactor
 from echoing.errors import OptionError
 from echoing.insertion_point import InsertionPoint
+from pipeline.config import ELASTIC
 
 
 class EchoFactorType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
-    """An echo factor: a number >= 1."""
+    """An echo factor: a number >= 1, or `elastic`."""
 
-    name = "number"
+    name = "number|elastic"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> EchoFactor:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> EchoFactor | str:
         """Returns the factor, or fails with the rule."""
+        if value == ELASTIC:
+            return ELASTIC
         try:
             return EchoFactor.parse(value)
         except OptionError as error:

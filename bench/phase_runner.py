@@ -8,10 +8,11 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
+from bench.elastic_echo import ElasticEcho
 from bench.result import Counts, Phase, Steps, Throughput
 from bench.run_options import RunLimit
-from echoing.freshness import count_fresh
-from pipeline.element import READY_SECONDS, REPEAT_INDEX
+from echoing.freshness import FreshnessTracker, count_fresh
+from pipeline.element import EXAMPLE_ID, READY_SECONDS, REPEAT_INDEX
 from pipeline.input_pipeline import InputPipeline
 from profiling.step_meter import StepMeter, WarmUp
 from profiling.verdict import judge
@@ -19,6 +20,11 @@ from trainer.step import StepRecord, Trainer
 
 TIMELINE_STEPS = 8
 """Steps of the timeline in the report: enough to see the rhythm, few enough to read."""
+
+MIN_TRACKED_EXAMPLES = 100_000
+TRACKED_BUFFERS = 15
+"""How far back uses of an example are remembered: so many shuffle buffers, and at least so many examples.
+15 buffers back, almost no use is still to come (see `FreshnessTracker`)."""
 
 MAX_ARRIVALS = 500_000
 """Upstream time stamps kept while running (4 MB): the newest ones, which the timeline is drawn from."""
@@ -34,6 +40,7 @@ class PhaseRunner:
         trainer: what eats the batches.
         limit: when to stop; an epochs limit is the pipeline's own.
         warm_up: what the rates leave out.
+        elastic: the elastic echo of the pipeline; None where the factor is a number.
         clock: monotonic seconds.
         wall_clock: seconds since the Unix epoch, to place the pipeline's stamps on the monotonic clock.
     """
@@ -44,18 +51,24 @@ class PhaseRunner:
         trainer: Trainer,
         limit: RunLimit,
         warm_up: WarmUp,
+        elastic: ElasticEcho | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._pipeline = pipeline
         self._trainer = trainer
         self._limit = limit
+        self._elastic = elastic
         self._clock = clock
         self._wall_clock = wall_clock
         self._start_seconds = 0.0
         self._steps = Steps()
         self._arrivals_seconds: deque[float] = deque(maxlen=MAX_ARRIVALS)
         self.meter = StepMeter(warm_up)
+        self._tracker = FreshnessTracker(
+            max(MIN_TRACKED_EXAMPLES, TRACKED_BUFFERS * pipeline.example_shuffle_size),
+            pipeline.source.records,
+        )
         self.on_step: Callable[[], None] | None = None
 
     def run(self) -> None:
@@ -64,7 +77,7 @@ class PhaseRunner:
         Raises:
             Exception: whatever the pipeline or the trainer raises; `phase` still gives what was measured.
         """
-        dataset = self._pipeline()
+        dataset = self._pipeline() if self._elastic is None else self._elastic.dataset()
         self._start_seconds = self._clock()
         stamp_offset_seconds = self._wall_clock() - self._start_seconds
         with closing(self._trainer.steps(dataset)) as records:  # type: ignore[type-var]
@@ -110,11 +123,14 @@ class PhaseRunner:
             ),
             steps=self._steps,
             upstream_arrivals_seconds=self._timeline(),
+            freshness=self._tracker.report().to_dict(),
         )
 
     def _add(self, record: StepRecord, stamp_offset_seconds: float) -> None:
-        repeat_index = record.tags[REPEAT_INDEX]
+        # A step on a batch that the device held is a repeat of all its examples.
+        repeat_index = record.tags[REPEAT_INDEX] + record.device_repeat
         fresh = count_fresh(repeat_index)
+        self._tracker.update(record.tags[EXAMPLE_ID], repeat_index)
         end_seconds = record.end_seconds - self._start_seconds
         is_warm_up = self.meter.add(
             end_seconds=end_seconds,
@@ -123,6 +139,8 @@ class PhaseRunner:
             trained=record.examples,
             fresh=fresh,
         )
+        if self._elastic is not None:
+            self._elastic.observe(record.wait_seconds, record.busy_seconds, fresh, record.examples)
         steps = self._steps
         steps.wait_seconds.append(record.wait_seconds)
         steps.start_seconds.append(record.start_seconds - self._start_seconds)

@@ -81,6 +81,8 @@ class Phase:
         upstream_arrivals_seconds: for some steps, the times (seconds since the phase began) at which fresh
             elements left the upstream side between the end of the step before and the end of that step:
             pairs `[step index, [times]]`. Elements that no step used are not known and not in it.
+        freshness: what the ids of the examples say (`echoing.freshness.FreshnessReport`); None if nothing
+            was counted.
     """
 
     verdict: str | None
@@ -89,6 +91,7 @@ class Phase:
     throughput: Throughput
     steps: Steps
     upstream_arrivals_seconds: list[tuple[int, list[float]]] = field(default_factory=list)
+    freshness: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,8 @@ class RunResult:
         interrupted_by: what ended it early, or an empty string.
         verdict_text: the verdict in words, a paragraph.
         warnings: what the user should know before trusting the figures.
-        echo: `factor`, `insert_point`, `shuffle_buffer_size`.
+        echo: `factor` (a number, or `elastic`), `mean_factor` (trained / fresh examples), `insert_point`,
+            `shuffle_buffer_size`, `max_factor` and `trace` (`[step, factor]` for every change) if elastic.
         accelerator: `name`, `kind`, `emulated`, `count`, `model`, `step_seconds`, `batch_size`, `provenance`.
         data: `data_dir`, `split`, `shards`, `records`, `record_bytes`, `generated`, `skipped_records`.
         config: every option of the command, with its value.
@@ -219,6 +223,7 @@ def _phase(document: dict[str, Any]) -> Phase:
         upstream_arrivals_seconds=[
             (index, list(times)) for index, times in document["upstream_arrivals_seconds"]
         ],
+        freshness=document["freshness"],
     )
 
 

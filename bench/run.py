@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+from bench.elastic_echo import ElasticEcho
 from bench.environment import describe_environment
 from bench.phase_runner import PhaseRunner
 from bench.prediction import HostCosts, device_seconds_per_example, measure_host_costs, predict
@@ -60,6 +61,9 @@ class Run:
         self._command = command
         self._created_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         self._pipeline = InputPipeline(self._options.pipeline, is_training=True, source=source)
+        self._elastic: ElasticEcho | None = None
+        if options.pipeline.is_elastic:
+            self._elastic = ElasticEcho(self._pipeline, takes_iterables=options.trainer == "emulated")
         self._baseline: Phase | None = None
         self._warnings: list[str] = []
         self._costs: HostCosts | None = None
@@ -72,7 +76,7 @@ class Run:
             RunInterruptedError: Ctrl-C or a termination; it carries the incomplete record.
         """
         # Made before the baseline, so that minutes do not pass before an option is refused.
-        runner = self._runner(self._pipeline, self._options.limit)
+        runner = self._runner(self._pipeline, self._options.limit, self._elastic)
         self._pipeline.stages()
         try:
             if self._options.baseline:
@@ -110,14 +114,17 @@ class Run:
             if runner.meter.steps:
                 self._baseline = runner.phase()
 
-    def _runner(self, pipeline: InputPipeline, limit: RunLimit) -> PhaseRunner:
-        options = self._options
+    def _runner(
+        self, pipeline: InputPipeline, limit: RunLimit, elastic: ElasticEcho | None = None
+    ) -> PhaseRunner:
+        # A batch that the device holds is repeated in the run alone: the baseline's pipeline has no echo.
+        options = self._options if pipeline is self._pipeline else self._options.with_pipeline(echo_factor=1)
         trainer = make_trainer(options, self._source)
         self._device: DeviceDescription = trainer.device
         # Steps and epochs are counted out by the user, who may want few: only the first step is left out.
         timed = limit.seconds is not None
         warm_up = WarmUp(options.warmup_steps, options.warmup_seconds if timed else 0.0)
-        return PhaseRunner(pipeline, trainer, limit, warm_up)
+        return PhaseRunner(pipeline, trainer, limit, warm_up, elastic)
 
     def _run_phase(self, runner: PhaseRunner, title: str) -> None:
         device = self._device
@@ -150,20 +157,16 @@ class Run:
     def _result(self, phase: Phase, interrupted_by: str) -> RunResult:
         options, source = self._options, self._source
         device = self._device
-        factor = options.pipeline.parsed_echo_factor
         config = options.to_dict()
+        echo = self._describe_echo(phase)
         return RunResult(
             phase=phase,
             baseline=self._baseline,
             complete=not interrupted_by,
             interrupted_by=interrupted_by,
-            verdict_text=verdict_text(phase, self._baseline, device, float(factor), config["insert_point"]),
+            verdict_text=verdict_text(phase, self._baseline, device, echo),
             warnings=[*source.warnings, *self._warnings, *run_warnings(options, source, phase)],
-            echo={
-                "factor": config["echo_factor"],
-                "insert_point": config["insert_point"],
-                "shuffle_buffer_size": options.pipeline.shuffle_buffer_size,
-            },
+            echo=echo,
             accelerator={
                 "name": device.name,
                 "kind": device.kind,
@@ -191,13 +194,29 @@ class Run:
             prediction=self._predict(phase),
         )
 
+    def _describe_echo(self, phase: Phase) -> dict[str, Any]:
+        config = self._options.to_dict()
+        counts = phase.counts
+        echo = {
+            "factor": config["echo_factor"],
+            "mean_factor": counts.trained_examples / counts.fresh_examples if counts.fresh_examples else None,
+            "insert_point": config["insert_point"],
+            "shuffle_buffer_size": self._pipeline.example_shuffle_size,
+        }
+        if self._elastic is not None:
+            echo |= {"max_factor": self._options.pipeline.max_echo_factor, "trace": self._elastic.trace()}
+        return echo
+
     def _predict(self, phase: Phase) -> Prediction | None:
         if self._costs is None or self._baseline is None:
             return None
         device_seconds = device_seconds_per_example(self._baseline)
-        if device_seconds is None:
+        factor: object = self._options.pipeline.parsed_echo_factor
+        if self._elastic is not None:
+            factor = self._describe_echo(phase)["mean_factor"]
+        if device_seconds is None or factor is None:
             return None
-        return predict(self._costs, device_seconds, self._options.pipeline.parsed_echo_factor, phase)
+        return predict(self._costs, device_seconds, factor, phase)
 
 
 def _rates(runner: PhaseRunner) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from echoing.checks import check_choice, check_integer, check_number
 from echoing.errors import OptionError
-from pipeline.config import PipelineConfig
+from pipeline.config import ELASTIC, PipelineConfig
 from trainer.presets import get_preset
 
 TRAINERS = ("auto", "inception_v3", "emulated")
@@ -69,6 +69,7 @@ class RunOptions:
         learning_rate: None takes 0.165 for each 256 examples of the batch.
         steps_per_loop: the most Inception v3 steps inside one compiled function; fewer where they are long.
         jit_compile: compile the step with XLA.
+        reaugment_on_device: distort the repeats of a batch that the device holds.
         baseline: measure the same pipeline without echo first, and the rates that the prediction needs.
         baseline_seconds: measured time of the baseline.
         warmup_steps: steps left out of the rates, at least one.
@@ -87,6 +88,7 @@ class RunOptions:
     learning_rate: float | None = None
     steps_per_loop: int = 100
     jit_compile: bool = False
+    reaugment_on_device: bool = False
     baseline: bool = True
     baseline_seconds: float = 15.0
     warmup_steps: int = 2
@@ -104,6 +106,10 @@ class RunOptions:
             check_number("step_time_seconds", self.step_seconds, minimum=0, exclusive_minimum=True)
         check_number("jitter", self.jitter, minimum=0, maximum=1)
         check_number("baseline_seconds", self.baseline_seconds, minimum=0, exclusive_minimum=True)
+        if self.reaugment_on_device and not self.pipeline.parsed_insert_point.is_on_device:
+            raise OptionError(
+                "reaugment_on_device", True, "left out unless the echo stands at after_transfer"
+            )
         check_integer("warmup_steps", self.warmup_steps, minimum=1)
         check_number("warmup_seconds", self.warmup_seconds, minimum=0)
 
@@ -117,6 +123,7 @@ class RunOptions:
         document |= document.pop("pipeline")
         document |= {f"limit_{name}": value for name, value in document.pop("limit").items()}
         factor = self.pipeline.parsed_echo_factor
-        document["echo_factor"] = int(factor.value) if factor.is_integer else float(factor)
+        number = int(factor.value) if factor.is_integer else float(factor)
+        document["echo_factor"] = ELASTIC if self.pipeline.is_elastic else number
         document["insert_point"] = self.pipeline.parsed_insert_point.value
         return document

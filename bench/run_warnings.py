@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from bench.result import Phase
 from bench.run_options import RunOptions
+from echoing.errors import DataError
+from echoing.shuffle_budget import mean_different_elements
 from pipeline.data_source import DataSource
+from pipeline.element_bytes import example_bytes
 
 MIN_MEASURED_STEPS = 10
 """Fewer steps than this say little about a rate."""
 
 MAX_BUFFER_SHARE = 0.5
 """Share of the machine's memory from which a shuffle buffer deserves a warning."""
-
-_BYTES_PER_VALUE = 4
-_TYPICAL_PIXELS = 500 * 375
-"""ImageNet's mean image, the guess for decoded images, whose size is not known before they are read."""
 
 
 def run_warnings(options: RunOptions, source: DataSource, phase: Phase) -> list[str]:
@@ -41,10 +40,13 @@ def run_warnings(options: RunOptions, source: DataSource, phase: Phase) -> list[
 
 def _duplicates(options: RunOptions) -> list[str]:
     pipeline = options.pipeline
-    factor = pipeline.parsed_echo_factor
-    if not pipeline.echoes_examples or pipeline.shuffle_buffer_size > 1:
+    if not pipeline.echoes_examples or (
+        pipeline.shuffles_after_echo and (pipeline.shuffle_buffer_bytes or pipeline.shuffle_buffer_size > 1)
+    ):
         return []
-    distinct = max(1, round(pipeline.batch_size / float(factor)))
+    if pipeline.is_elastic:
+        return ["No shuffle after the echo: the repeats of an example stand side by side in one batch."]
+    distinct = max(1, round(pipeline.batch_size / float(pipeline.parsed_echo_factor)))
     return [
         f"No shuffle after the echo: a batch of {pipeline.batch_size} holds about {distinct} different "
         f"examples and {pipeline.batch_size - distinct} duplicates of them. Give --shuffle-buffer-size."
@@ -55,18 +57,18 @@ def _memory(options: RunOptions, source: DataSource) -> list[str]:
     import psutil
 
     pipeline = options.pipeline
-    if not pipeline.echoes_examples:
+    if not pipeline.shuffles_after_echo or pipeline.shuffle_buffer_bytes or pipeline.shuffle_buffer_size <= 1:
         return []
-    element_bytes = {
-        "after_read": int(source.mean_record_bytes or 0),
-        "after_decode": _TYPICAL_PIXELS * 3,
-        "after_augment": pipeline.image_size**2 * 3 * _BYTES_PER_VALUE,
-    }[pipeline.parsed_insert_point.value]
-    buffer_bytes = element_bytes * pipeline.shuffle_buffer_size
+    try:
+        size_bytes = example_bytes(pipeline.parsed_insert_point, source, pipeline.image_size)
+    except DataError:
+        return []  # no record to learn from: nothing was buffered either
+    different = mean_different_elements(pipeline.shuffle_buffer_size, pipeline.parsed_echo_factor)
+    buffer_bytes = size_bytes * different
     memory_bytes = psutil.virtual_memory().total
     if buffer_bytes <= MAX_BUFFER_SHARE * memory_bytes:
         return []
     return [
-        f"The shuffle buffer after the echo may hold {buffer_bytes / 1e9:.1f} GB of the machine's "
-        f"{memory_bytes / 1e9:.1f} GB. Give a smaller --shuffle-buffer-size or an earlier --insert-point."
+        f"The shuffle buffer after the echo holds about {buffer_bytes / 1e9:.1f} GB of the machine's "
+        f"{memory_bytes / 1e9:.1f} GB. Give --shuffle-buffer-bytes or an earlier --insert-point."
     ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 
 from bench.run_options import EMULATED_BATCH_SIZE, REAL_BATCH_SIZE, RunOptions
 from echoing.errors import OptionError
 from pipeline.data_source import DataSource
+from trainer.device_echo import DeviceEcho
 from trainer.step import Trainer
 
 DEFAULT_NUM_CLASSES = 1001
@@ -49,6 +51,7 @@ def make_trainer(options: RunOptions, source: DataSource) -> Trainer:
     """
     batch_size = options.pipeline.batch_size
     seed = options.pipeline.seed or 0
+    device_echo = _device_echo(options)
     if options.trainer == "emulated":
         from trainer.emulated import EmulatedAccelerator
         from trainer.presets import get_preset
@@ -59,6 +62,7 @@ def make_trainer(options: RunOptions, source: DataSource) -> Trainer:
             step_seconds=options.step_seconds,
             jitter=options.jitter,
             seed=seed,
+            device_echo=device_echo,
         )
     if options.step_seconds is not None:
         raise OptionError("step_time_seconds", options.step_seconds, "left out with real training")
@@ -75,5 +79,17 @@ def make_trainer(options: RunOptions, source: DataSource) -> Trainer:
             steps_per_loop=options.steps_per_loop,
             jit_compile=options.jit_compile,
             seed=seed,
-        )
+        ),
+        device_echo=device_echo,
+    )
+
+
+def _device_echo(options: RunOptions) -> DeviceEcho | None:
+    pipeline = options.pipeline
+    if not (pipeline.is_echoed and pipeline.parsed_insert_point.is_on_device):
+        return None
+    return DeviceEcho(
+        reaugment=options.reaugment_on_device,
+        opportunistic_max_uses=math.floor(pipeline.max_echo_factor) if pipeline.is_elastic else None,
+        seed=pipeline.seed or 0,
     )

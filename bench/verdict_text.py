@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from bench.result import Phase
 from trainer.step import DeviceDescription
 
 
 def verdict_text(
-    phase: Phase, baseline: Phase | None, device: DeviceDescription, factor: float, insert_point: str
+    phase: Phase, baseline: Phase | None, device: DeviceDescription, echo: Mapping[str, Any]
 ) -> str:
     """Returns what the run showed, as a short paragraph.
 
@@ -15,8 +18,7 @@ def verdict_text(
         phase: the run.
         baseline: the same without echo, or None.
         device: what the steps ran on.
-        factor: the echo factor.
-        insert_point: canonical name of the insertion point.
+        echo: `factor`, `mean_factor` and `insert_point`, as in `RunResult`.
     """
     name = f"the emulated {device.name}" if device.emulated else device.name
     utilization = phase.accelerator_utilization
@@ -30,22 +32,28 @@ def verdict_text(
         f"(AU {utilization:.1%}). It trains {trained:,.1f} images/s, {fresh:,.1f} of them fresh."
     ]
     if baseline is not None:
-        sentences += _against(baseline, trained, fresh, factor, insert_point)
+        sentences += _against(baseline, trained, fresh, echo)
     return " ".join(sentences)
 
 
-def _against(baseline: Phase, trained: float, fresh: float, factor: float, insert_point: str) -> list[str]:
+def _against(baseline: Phase, trained: float, fresh: float, echo: Mapping[str, Any]) -> list[str]:
     plain = baseline.throughput.trained_examples_per_second
     utilization = baseline.accelerator_utilization
     if not plain or utilization is None:
         return ["The baseline without echo was too short to compare with."]
     without = f"Without echo it trains {plain:,.1f} images/s, all fresh (AU {utilization:.1%})"
-    if factor == 1:
+    if echo["factor"] == 1:
         return [f"{without}: the run itself has no echo, so the difference is noise."]
     sentences = [
-        f"{without}: echo {factor:g} at {insert_point} trains {trained / plain:.2f} x as many images "
-        f"and reads {fresh / plain:.2f} x as many fresh ones."
+        f"{without}: {_echo_label(echo)} at {echo['insert_point']} trains {trained / plain:.2f} x as many "
+        f"images and reads {fresh / plain:.2f} x as many fresh ones."
     ]
     if fresh < 0.95 * plain:
         sentences.append("The echo costs fresh images here: a smaller factor would read more.")
     return sentences
+
+
+def _echo_label(echo: Mapping[str, Any]) -> str:
+    if isinstance(echo["factor"], str):
+        return f"{echo['factor']} echo ({echo['mean_factor']:.3g} on average)"
+    return f"echo {echo['factor']:g}"

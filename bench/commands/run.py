@@ -34,6 +34,14 @@ def _pipeline_options(function: Any) -> Any:
             help="Examples in the shuffle buffer, which stands after an echo of examples. 0 leaves it out.",
         ),
         click.option(
+            "--shuffle-buffer-bytes", type=positive,
+            help="Memory of that buffer, in place of its size; repeats of one example share it.",
+        ),
+        click.option(
+            "--batch-shuffle-buffer-size", type=natural, default=0, show_default=True,
+            help="Batches in a shuffle buffer after an echo of batches.",
+        ),
+        click.option(
             "--cycle-length", type=positive, default=8, show_default=True, help="Shards read at a time."
         ),
         click.option(
@@ -126,14 +134,37 @@ EPILOG = "Example: pipebench run --echo-factor 2 --insert-point after_augment"
 
 
 @click.command("run", epilog=EPILOG)
-@click.option("--echo-factor", type=ECHO_FACTOR, default=1, show_default=True, help="Uses of each element.")
+@click.option(
+    "--echo-factor",
+    type=ECHO_FACTOR,
+    default=1,
+    show_default=True,
+    help="Uses of each element, or elastic: follows what the device would wait for.",
+)
+@click.option(
+    "--max-echo-factor",
+    type=click.FloatRange(min=1),
+    default=8.0,
+    show_default=True,
+    help="Upper bound of the elastic factor.",
+)
 @click.option(
     "--insert-point",
     type=INSERT_POINT,
     default="after_augment",
     show_default=True,
-    help="Where the echo stands: after_read, after_decode (= before_augment), "
-    "after_augment (= before_batch) or after_batch (= before_transfer).",
+    help="Where the echo stands: after_read, after_decode (= before_augment), after_augment "
+    "(= before_batch), after_batch (= before_transfer) or after_transfer (on the device).",
+)
+@click.option(
+    "--echo-shuffle",
+    type=click.Choice(["auto", "none"]),
+    default="auto",
+    show_default=True,
+    help="Whether the example shuffle stands after an echo of examples.",
+)
+@click.option(
+    "--reaugment-on-device", is_flag=True, help="Distort the repeats at after_transfer: flip, shift, colour."
 )
 @click.option("--seconds", type=POSITIVE_FLOAT, help="Measured time after the warm-up [default: 30].")
 @click.option("--steps", type=click.IntRange(min=1), help="Training steps, in place of --seconds.")
@@ -202,7 +233,9 @@ def _run_options(ctx: click.Context, given: dict[str, Any]) -> Any:
         **{
             name: given.pop(name)
             for name in (
-                "echo_factor", "insert_point", "file_pattern", "image_size", "shuffle_buffer_size",
+                "echo_factor", "max_echo_factor", "insert_point", "echo_shuffle",
+                "shuffle_buffer_bytes", "batch_shuffle_buffer_size", "file_pattern", "image_size",
+                "shuffle_buffer_size",
                 "cycle_length", "read_buffer_bytes", "num_parallel_calls", "prefetch_examples",
                 "prefetch_batches", "cache", "deterministic", "use_annotated_boxes", "cb_distortion_range",
                 "cr_distortion_range", "on_bad_record", "seed",

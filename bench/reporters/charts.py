@@ -80,10 +80,23 @@ CHART_KINDS = (
     ),
 )
 
+ECHO_FACTOR = ChartKind(
+    "echo_factor",
+    "Echo factor over time",
+    "The elastic factor, where something sets it, and the one that came to be: trained / fresh examples. "
+    "Below, the waiting that it follows.",
+)
+"""For elastic echo alone: a fixed factor needs no picture."""
+
+
+def charts_of(result: RunResult) -> tuple[ChartKind, ...]:
+    """Returns the charts that a report of this run has."""
+    return (*CHART_KINDS, ECHO_FACTOR) if result.echo.get("factor") == "elastic" else CHART_KINDS
+
 
 def draw_charts(result: RunResult) -> list[Chart]:
     """Draws every chart. One that cannot be drawn is returned with the reason why."""
-    return [_draw(kind, result) for kind in CHART_KINDS]
+    return [_draw(kind, result) for kind in charts_of(result)]
 
 
 def _draw(kind: ChartKind, result: RunResult) -> Chart:

@@ -67,7 +67,7 @@ def number_of(mapping: dict[str, Any], key: str) -> float | None:
 def has_echo(result: RunResult) -> bool:
     """Whether the run repeats examples."""
     factor = number_of(result.echo, "factor")
-    return factor is not None and factor > 1
+    return result.echo.get("factor") == "elastic" or (factor is not None and factor > 1)
 
 
 def echo_label(result: RunResult) -> str:
@@ -181,6 +181,12 @@ def key_figures(result: RunResult) -> list[KeyFigure]:
         _row(result, "Repeats in all", "count", lambda p: p.counts.repeated_examples, compare=False),
         _row(result, "Skipped records", "count", lambda p: p.counts.skipped_records, compare=False),
     ]
+    if result.phase.freshness is not None:
+        rows += [
+            _row(result, "Duplicates within a batch", "number", _duplicates_per_batch, compare=False),
+            _row(result, "Distance between uses", "count", _median_distance, compare=False),
+            _row(result, "Effective epochs", "number", _effective_epochs, compare=False),
+        ]
     phases = [phase for phase in (result.phase, result.baseline) if phase is not None]
     if any(loss is not None for phase in phases for loss in phase.steps.loss):
         rows.append(_row(result, "Loss of the first step", "number", lambda p: _loss(p, 0), compare=False))
@@ -203,6 +209,20 @@ def _row(
 
 def _ratio(run: float | None, baseline: float | None) -> str:
     return format_value(run / baseline, "ratio") if run is not None and baseline else NOT_AVAILABLE
+
+
+def _duplicates_per_batch(phase: Phase) -> float | None:
+    """Further copies of an example that is in the batch already, on average."""
+    report = phase.freshness
+    return report["duplicates_within_batches"] / report["batches"] if report and report["batches"] else None
+
+
+def _median_distance(phase: Phase) -> float | None:
+    return phase.freshness["median_distance"] if phase.freshness else None
+
+
+def _effective_epochs(phase: Phase) -> float | None:
+    return phase.freshness["effective_epochs"] if phase.freshness else None
 
 
 def _loss(phase: Phase, index: int) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-from bench.reporters.charts import CHART_KINDS, Chart, draw_charts
+from bench.reporters.charts import CHART_KINDS, ECHO_FACTOR, Chart, draw_charts
 from bench.reporters.html import FILE_NAME as HTML_NAME
 from bench.reporters.html import html_page
 from bench.reporters.steps_csv import FILE_NAME as CSV_NAME
@@ -92,5 +92,5 @@ def _warn(chart: Chart, on_warning: Callable[[str], None] | None) -> None:
         on_warning(chart.missing)
 
 
-DRAWN_NAMES = (CSV_NAME, *(kind.file_name for kind in CHART_KINDS), HTML_NAME)
+DRAWN_NAMES = (CSV_NAME, *(kind.file_name for kind in (*CHART_KINDS, ECHO_FACTOR)), HTML_NAME)
 """Names of all files that `draw_report` may write."""

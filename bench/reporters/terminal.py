@@ -20,8 +20,8 @@ MAX_CHARACTERS = 200
 MAX_VERDICT_CHARACTERS = 500
 """Of the verdict and of the basis of a prediction: five lines."""
 
-LEFT_OUT = ("All steps", "Measured steps")
-"""Rows that stand in the line below the table instead."""
+LEFT_OUT = ("All steps", "Measured steps", "Distance between uses", "Effective epochs")
+"""Rows that stand in the line below the table, or in the page alone, to save lines."""
 
 _STYLES = {"host-bound": "bold red", "moderately host-bound": "bold yellow", "device-bound": "bold green"}
 

@@ -20,6 +20,8 @@ class ScriptedPipeline:
     def __init__(self, batches_per_epoch=None, skipped=None):
         self._batches_per_epoch = batches_per_epoch
         self.skip_counter = None if skipped is None else SimpleNamespace(count=skipped)
+        self.example_shuffle_size = 1000
+        self.source = SimpleNamespace(records=None)
 
     def __call__(self):
         return "the dataset"
@@ -50,13 +52,30 @@ class ScriptedTrainer:
             self.closed = True
 
 
-def step(index, end, wait=0.25, busy=0.75, repeat_index=(0, 0), ready=None, transfer=0.125, loss=None):
+def step(
+    index,
+    end,
+    wait=0.25,
+    busy=0.75,
+    repeat_index=(0, 0),
+    ready=None,
+    transfer=0.125,
+    loss=None,
+    ids=None,
+    device_repeat=0,
+):
     """A step that ends `end` seconds after the phase began."""
     end_seconds = START_SECONDS + end
-    tags = {"repeat_index": np.array(repeat_index, np.int64)}
+    size = len(repeat_index)
+    tags = {
+        "repeat_index": np.array(repeat_index, np.int64),
+        "example_id": np.array(range(index * size, (index + 1) * size) if ids is None else ids, np.int64),
+    }
     if ready is not None:
         tags["upstream_ready_seconds"] = WALL_SECONDS + np.array(ready, np.float64)
-    return StepRecord(index, wait, end_seconds - busy, end_seconds, transfer, len(repeat_index), tags, loss)
+    return StepRecord(
+        index, wait, end_seconds - busy, end_seconds, transfer, size, tags, loss, device_repeat=device_repeat
+    )
 
 
 def steps_of_a_second(count, **values):
@@ -316,3 +335,44 @@ def test_figures_agree_with_the_columns_for_any_steps(plan, warm_up_steps):
     trained = sum(len(repeats) for _, _, repeats in measured)
     assert phase.throughput.trained_examples_per_second == pytest.approx(trained / span)
     assert phase.accelerator_utilization == pytest.approx(sum(busy for _, busy, _ in measured) / span)
+
+
+def test_steps_on_a_batch_that_the_device_held_are_repeats_of_all_its_examples():
+    phase = run([step(index, index + 1.0, ids=(1, 2), device_repeat=index) for index in range(3)])
+    assert (phase.counts.trained_examples, phase.counts.fresh_examples) == (6, 2)
+    assert phase.steps.fresh_examples == [2, 0, 0]
+
+
+def test_freshness_comes_from_the_ids():
+    # Example 1 three times, twice of them in one batch; example 2 once.
+    phase = run(
+        [step(0, 1.0, repeat_index=(0, 1), ids=(1, 1)), step(1, 2.0, repeat_index=(2, 0), ids=(1, 2))]
+    )
+    report = phase.freshness
+    assert (report["trained"], report["fresh"], report["examples"]) == (4, 2, 2)
+    assert (report["duplicates_within_batches"], report["batches_with_duplicates"]) == (1, 1)
+
+
+class ScriptedElastic:
+    """Notes what it is told."""
+
+    def __init__(self):
+        self.seen = []
+
+    def dataset(self):
+        return "the elastic dataset"
+
+    def observe(self, *figures):
+        self.seen.append(figures)
+
+
+def test_elastic_echo_feeds_the_trainer_and_hears_of_every_step():
+    trainer, elastic = (
+        ScriptedTrainer([step(0, 1.0), step(1, 2.0, wait=0.0, repeat_index=(0, 1))]),
+        ScriptedElastic(),
+    )
+    PhaseRunner(
+        ScriptedPipeline(), trainer, RunLimit(epochs=1), WarmUp(steps=1), elastic, clock=lambda: START_SECONDS
+    ).run()
+    assert trainer.dataset == "the elastic dataset"
+    assert elastic.seen == [(0.25, 0.75, 2, 2), (0.0, 0.75, 1, 2)]

@@ -5,9 +5,10 @@ import pytest
 
 from bench.run_options import RunOptions
 from bench.run_warnings import run_warnings
+from echoing.errors import DataError
 from pipeline.config import PipelineConfig
 
-SOURCE = SimpleNamespace(mean_record_bytes=110_000.0)
+SOURCE = SimpleNamespace(mean_record_bytes=110_000.0, shards=())
 
 
 def options(**pipeline):
@@ -50,9 +51,8 @@ def test_skipped_records_are_counted_in_a_warning(make_phase):
 @pytest.mark.parametrize("point", ["after_read", "after_decode", "after_augment"])
 @pytest.mark.parametrize("buffer", [0, 1])
 def test_an_echo_of_examples_without_a_shuffle_warns_of_duplicates_in_the_batch(long_phase, point, buffer):
-    (warning,) = run_warnings(
-        options(insert_point=point, shuffle_buffer_size=buffer, echo_factor=4), SOURCE, long_phase
-    )
+    changes = {"insert_point": point, "shuffle_buffer_size": buffer, "echo_factor": 4}
+    (warning,) = run_warnings(options(**changes), SOURCE, long_phase)
     assert "about 2 different examples and 6 duplicates" in warning
     assert "--shuffle-buffer-size" in warning
 
@@ -62,34 +62,54 @@ def test_an_echo_of_batches_or_none_needs_no_shuffle(long_phase):
         assert run_warnings(options(shuffle_buffer_size=0, **changes), SOURCE, long_phase) == []
 
 
-def test_a_shuffle_buffer_of_more_than_half_the_memory_warns(long_phase, memory):
-    # 299 x 299 x 3 floats are 1,072,812 bytes; a thousand of them 1.07 GB.
-    changes = {"image_size": 299, "shuffle_buffer_size": 1000}
-    memory(2_145_624_000)
+@pytest.fixture
+def example_megabyte(monkeypatch):
+    """Makes every example a megabyte and notes where it was asked for."""
+    asked = []
+
+    def example_bytes(point, source, image_size):
+        asked.append((point.value, image_size))
+        return 1e6
+
+    monkeypatch.setattr("bench.run_warnings.example_bytes", example_bytes)
+    return asked
+
+
+def test_a_shuffle_buffer_of_more_than_half_the_memory_warns(long_phase, memory, example_megabyte):
+    # Behind an echo of 2 a buffer of a thousand holds 1000 x (1 + 1/2) / 2 = 750 different examples.
+    changes = {"image_size": 299, "shuffle_buffer_size": 1000, "insert_point": "after_decode"}
+    memory(1_500_001_000)
     assert run_warnings(options(**changes), SOURCE, long_phase) == []
-    memory(2_145_623_000)
+    memory(1_499_999_000)
     (warning,) = run_warnings(options(**changes), SOURCE, long_phase)
-    assert "may hold 1.1 GB of the machine's 2.1 GB" in warning
+    assert "holds about 0.8 GB of the machine's 1.5 GB" in warning
+    assert "--shuffle-buffer-bytes" in warning and "--insert-point" in warning
+    assert example_megabyte == [("after_decode", 299)] * 2
 
 
-def test_the_buffer_holds_compressed_records_after_the_read(long_phase, memory):
-    # A thousand records of 110 kB are 110 MB, whatever the size of the images.
-    changes = {"insert_point": "after_read", "shuffle_buffer_size": 1000}
-    memory(220_000_000)
-    assert run_warnings(options(**changes), SOURCE, long_phase) == []
-    memory(219_000_000)
-    assert len(run_warnings(options(**changes), SOURCE, long_phase)) == 1
-
-
-def test_records_that_were_not_counted_give_no_memory_warning(long_phase, memory):
+def test_a_buffer_with_a_budget_or_before_the_echo_needs_no_memory_warning(
+    long_phase, memory, example_megabyte
+):
     memory(1)
-    source = SimpleNamespace(mean_record_bytes=None)
-    assert run_warnings(options(insert_point="after_read"), source, long_phase) == []
+    for changes in ({"shuffle_buffer_bytes": 10**9}, {"insert_point": "after_batch"}):
+        assert run_warnings(options(**changes), SOURCE, long_phase) == []
+    assert example_megabyte == []
 
 
-def test_the_buffer_holds_decoded_images_after_the_decode(long_phase, memory):
-    # The guess for a decoded image is 500 x 375 x 3 = 562,500 bytes.
-    memory(1_124_000_000)
-    changes = {"insert_point": "after_decode", "shuffle_buffer_size": 1000}
-    (warning,) = run_warnings(options(**changes), SOURCE, long_phase)
-    assert "0.6 GB" in warning and "--insert-point" in warning
+def test_data_without_a_readable_record_gives_no_memory_warning(long_phase, memory, monkeypatch):
+    def fail(*arguments):
+        raise DataError("no record")
+
+    memory(1)
+    monkeypatch.setattr("bench.run_warnings.example_bytes", fail)
+    assert run_warnings(options(), SOURCE, long_phase) == []
+
+
+def test_a_shuffle_left_before_the_echo_warns_of_duplicates(long_phase):
+    (warning,) = run_warnings(options(echo_shuffle="none"), SOURCE, long_phase)
+    assert "about 4 different examples and 4 duplicates" in warning
+
+
+def test_an_elastic_echo_without_a_shuffle_warns_without_a_number(long_phase):
+    (warning,) = run_warnings(options(echo_factor="elastic", echo_shuffle="none"), SOURCE, long_phase)
+    assert "stand side by side" in warning

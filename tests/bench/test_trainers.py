@@ -73,7 +73,9 @@ def test_a_step_time_makes_no_sense_for_real_training():
 @pytest.mark.parametrize("given, in_data, outputs", [(7, 5, 7), (None, 5, 5), (None, None, 1001)])
 def test_the_outputs_are_those_given_or_the_datas_or_imagenets(monkeypatch, given, in_data, outputs):
     seen = []
-    monkeypatch.setattr("trainer.inception_trainer.InceptionTrainer", seen.append)
+    monkeypatch.setattr(
+        "trainer.inception_trainer.InceptionTrainer", lambda made, device_echo: seen.append(made)
+    )
     make_trainer(
         options(trainer="inception_v3", num_classes=given, width_multiplier=0.5, steps_per_loop=3),
         SimpleNamespace(num_classes=in_data),
@@ -88,3 +90,32 @@ def test_the_outputs_are_those_given_or_the_datas_or_imagenets(monkeypatch, give
 def test_images_too_small_for_the_network_are_refused(pipeline):
     with pytest.raises(OptionError, match=r"image_size.*75"):
         make_trainer(options(pipeline, trainer="inception_v3"), SOURCE)
+
+
+@pytest.mark.parametrize(
+    "pipeline, changes, expected",
+    [
+        ({"echo_factor": 2, "insert_point": "after_batch"}, {}, None),
+        ({"echo_factor": 1, "insert_point": "after_transfer"}, {}, None),
+        ({"echo_factor": 2, "insert_point": "after_transfer"}, {}, (False, None)),
+        (
+            {"echo_factor": 2, "insert_point": "after_transfer"},
+            {"reaugment_on_device": True},
+            (True, None),
+        ),
+        (
+            {"echo_factor": "elastic", "max_echo_factor": 3.7, "insert_point": "after_transfer"},
+            {},
+            (False, 3),
+        ),
+        ({"echo_factor": "elastic", "insert_point": "after_augment"}, {}, None),
+    ],
+)
+def test_the_device_repeats_batches_only_after_the_transfer(monkeypatch, pipeline, changes, expected):
+    seen = []
+    monkeypatch.setattr(
+        "trainer.emulated.EmulatedAccelerator", lambda *args, device_echo, **rest: seen.append(device_echo)
+    )
+    make_trainer(options({"keep_tags": True, **pipeline}, trainer="emulated", **changes), SOURCE)
+    (echo,) = seen
+    assert (echo and (echo.reaugment, echo.opportunistic_max_uses)) == expected

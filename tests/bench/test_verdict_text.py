@@ -8,7 +8,8 @@ CPU = DeviceDescription("CPU", "cpu")
 
 
 def say(phase, baseline=None, device=TPU, factor=2, point="after_augment"):
-    return verdict_text(phase, baseline, device, factor, point)
+    echo = {"factor": factor, "mean_factor": 2.9, "insert_point": point}
+    return verdict_text(phase, baseline, device, echo)
 
 
 def test_a_host_bound_run_says_what_waits_how_long_and_both_rates(make_phase):
@@ -71,3 +72,8 @@ def test_a_baseline_without_a_measured_step_is_no_comparison(make_phase, steps):
 def test_a_run_without_a_measured_step_has_no_verdict(make_phase, steps):
     text = say(make_phase(steps, 0.1, 0.3, warm_up_steps=2), baseline=make_phase(12, 0.1, 0.4))
     assert text == "No verdict: no step was finished after the warm-up, so there is nothing to measure."
+
+
+def test_an_elastic_echo_is_named_with_its_mean_factor(make_phase):
+    text = say(make_phase(12, 0.1, 0.15), baseline=make_phase(12, 0.1, 0.4), factor="elastic")
+    assert "elastic echo (2.9 on average) at after_augment trains" in text
