@@ -12,9 +12,11 @@ import tensorflow as tf
 from echoing.checks import check_choice, check_integer, check_number
 from echoing.errors import DataError, OptionError
 from trainer.batch_source import check_features
+from trainer.device_echo import DEVICE_USES, DeviceEcho, check_uses_kind
 from trainer.inception_v3 import MINIMUM_IMAGE_SIZE, InceptionV3
 from trainer.losses import training_loss
 from trainer.optimizers import OPTIMIZERS, make_optimizer, scaled_learning_rate
+from trainer.reaugment import reaugment_repeat
 from trainer.step import DeviceDescription, StepRecord
 from trainer.training_loop import TrainingLoop
 from trainer.training_run import TrainingRun
@@ -40,6 +42,7 @@ class InceptionOptions:
         compute_dtype: `float32` or `bfloat16`; variables stay float32.
         seed: of the initial weights and of dropout.
         device: `auto` (a GPU if one is visible, else the CPU), `gpu` or `cpu`.
+        device_echo: re-augmentation of the batches that the device uses again. Not elastic: see the error.
 
     Raises:
         OptionError: a value is not allowed.
@@ -56,6 +59,7 @@ class InceptionOptions:
     compute_dtype: str = "float32"
     seed: int = 0
     device: str = "auto"
+    device_echo: DeviceEcho | None = None
 
     def __post_init__(self) -> None:
         check_integer("batch_size", self.batch_size, minimum=1)
@@ -69,6 +73,14 @@ class InceptionOptions:
         check_choice("compute_dtype", self.compute_dtype, ("float32", "bfloat16"))
         check_integer("seed", self.seed, minimum=0)
         check_choice("device", self.device, DEVICES)
+        if self.device_echo is not None and self.device_echo.opportunistic_max_uses is not None:
+            raise OptionError(
+                "opportunistic_max_uses",
+                self.device_echo.opportunistic_max_uses,
+                "left out with real training",
+                "A compiled loop cannot see whether the next batch has arrived. Use an elastic factor at an "
+                "earlier insertion point, such as after_augment, or a fixed factor at after_transfer.",
+            )
 
 
 class InceptionTrainer:
@@ -131,7 +143,8 @@ class InceptionTrainer:
         loop after the step in work; if that step still waits for its batch, closing waits with it.
 
         Args:
-            dataset: a `tf.data.Dataset` of batches; labels are integers.
+            dataset: a `tf.data.Dataset` of batches; labels are integers. A batch with `device_uses` stays on
+                the device for so many steps, without another copy.
 
         Yields:
             A record a step, in order; records come in groups, after each compiled loop.
@@ -173,6 +186,7 @@ class InceptionTrainer:
                 tf.TensorSpec([image.shape[0], size, size, 3], image.dtype),
                 tf.TensorSpec([label.shape[0]], label.dtype),
                 tf.TensorSpec([], tf.int64),
+                tf.TensorSpec([], tf.int64),
             )
             self._loops[key] = TrainingLoop(
                 step_function,
@@ -184,8 +198,11 @@ class InceptionTrainer:
             )
         return self._loops[key]
 
-    def _step(self, image: Any, label: Any, step: Any) -> Any:
+    def _step(self, image: Any, label: Any, step: Any, repeat: Any) -> Any:
+        echo = self._options.device_echo
         with tf.device(self._device):
+            if echo is not None and echo.reaugment:
+                image = reaugment_repeat(image, repeat, echo.seed, step)
             variables = self.model.trainable_variables
             with tf.GradientTape() as tape:
                 logits = self.model(image, training=True, step=step)
@@ -209,6 +226,9 @@ class InceptionTrainer:
             raise OptionError(
                 "image_size", size, f"the size of the dataset's images, which have the shape {shape}"
             )
+        if DEVICE_USES in spec:
+            uses = spec[DEVICE_USES]
+            check_uses_kind(uses.shape, uses.dtype.is_integer, uses.dtype.name)
         if not spec["label"].dtype.is_integer:
             raise DataError(f"`label` has the dtype {spec['label'].dtype.name}, but must be an integer.")
 

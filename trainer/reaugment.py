@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from echoing.errors import DataError
+from trainer.transfer import HOST
 
 MAX_BRIGHTNESS_DELTA = 32.0 / 255.0
 """Largest shift of all channels, on a scale of 0 to 1; the Cloud TPU Inception v3 reference trainer's."""
@@ -62,6 +63,21 @@ def reaugment(images: Any, seed: Any) -> Any:
     """
     shape = tf.shape(images)
     return distort(images, draw(shape[0], shape[1], shape[2], seed))
+
+
+def reaugment_repeat(images: Any, repeat: Any, seed: int, step: Any) -> Any:
+    """Returns `images` as they are on their first use, and re-augmented on every other.
+
+    Args:
+        images: see `reaugment`.
+        repeat: int64 [], how often the batch was used before.
+        seed: of the run.
+        step: int64 [], number of the step; together with `seed` the key of all draws.
+    """
+    # On the host, where a branch is chosen and a seed is read: else both would wait for the device.
+    with tf.device(HOST):
+        is_repeat, key = repeat > 0, tf.stack([tf.constant(seed, tf.int64), step])
+    return tf.cond(is_repeat, lambda: reaugment(images, key), lambda: images)
 
 
 def draw(batch: Any, height: Any, width: Any, seed: Any) -> Distortion:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-HOST = "/device:CPU:0"
+from trainer.device_echo import DEVICE_USES
+from trainer.held_batch import HeldBatch
+from trainer.transfer import HOST, Transfer, transfer_to
 
 
 class LoopStatus(enum.IntEnum):
@@ -21,6 +23,7 @@ class LoopStatus(enum.IntEnum):
     DATASET_ENDED = 1
     LABELS_OUTSIDE = 2
     LOSS_NOT_FINITE = 3
+    USES_BELOW_ONE = 4
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class TimedStep:
         ended_seconds: the loss was computed and the variables were updated.
         loss: the training loss.
         examples: examples of the batch.
-        tags: features beside image and label.
+        tags: features beside image, label and `device_uses`.
+        device_repeat: how many steps had used the batch before.
     """
 
     arrived_seconds: float
@@ -42,6 +46,7 @@ class TimedStep:
     loss: float
     examples: int
     tags: Mapping[str, np.ndarray[Any, Any]]
+    device_repeat: int
 
 
 class TrainingLoop:
@@ -51,9 +56,12 @@ class TrainingLoop:
     the pipeline fails in the middle of a loop, the function has no results, but the steps before it were done
     and must be counted. A queue also takes tags of any shape, such as those of a smaller last batch.
 
+    Where the elements have `device_uses`, a batch stays on the device for so many steps (see `HeldBatch`),
+    also across calls of `run`: limits are exact, wherever they fall.
+
     Args:
-        step_function: maps image, label and the step's number (int64) to the loss, on the device, and updates
-            the variables.
+        step_function: maps image, label, the step's number and how many steps have used the batch before
+            (both int64) to the loss, on the device, and updates the variables.
         element_spec: specification of the dataset's elements, a dictionary of `tf.TensorSpec`.
         image_size: height and width that the images must have, pixels.
         num_classes: labels must be 0 to `num_classes - 1`.
@@ -63,7 +71,7 @@ class TrainingLoop:
 
     def __init__(
         self,
-        step_function: Callable[[Any, Any, Any], Any],
+        step_function: Callable[[Any, Any, Any, Any], Any],
         element_spec: Mapping[str, Any],
         image_size: int,
         num_classes: int,
@@ -75,8 +83,13 @@ class TrainingLoop:
         self._image_size = image_size
         self.num_classes = num_classes
         self._device = device
-        self._tag_names = sorted(name for name in element_spec if name not in ("image", "label"))
-        types = [tf.float64, tf.float64, tf.float64, tf.float32, tf.int64, tf.float32]
+        self._tag_names = sorted(set(element_spec) - {"image", "label", DEVICE_USES})
+        self._held = None
+        if DEVICE_USES in element_spec:
+            image = element_spec["image"]
+            shape = image.shape.merge_with([None, image_size, image_size, 3])
+            self._held = HeldBatch({**element_spec, "image": tf.TensorSpec(shape, image.dtype)}, device)
+        types = [tf.float64, tf.float64, tf.float64, tf.float32, tf.int64, tf.int64, tf.float32]
         with tf.device(HOST):
             self._queue = tf.queue.FIFOQueue(
                 steps_per_loop, types + [element_spec[name].dtype for name in self._tag_names]
@@ -90,11 +103,17 @@ class TrainingLoop:
 
     def reset(self) -> None:
         """Makes it ready for another dataset, after a run that was stopped or failed."""
+        self.release()
         self._stopped.assign(False)
         collections.deque(self.finished_steps(), maxlen=0)
 
+    def release(self) -> None:
+        """Gives up the batch that the device holds, if any, with the uses that are left of it."""
+        if self._held is not None:
+            self._held.release()
+
     def run(self, iterator: Any, limit: int, first_step: int) -> tuple[LoopStatus, list[int], float]:
-        """Runs until the limit, the end of the data, a bad label, a bad loss, or `stop`.
+        """Runs until the limit, the end of the data, a batch that is refused, a bad loss, or `stop`.
 
         Args:
             iterator: of a dataset with the specification that the loop was built for.
@@ -102,13 +121,13 @@ class TrainingLoop:
             first_step: number of the first of them.
 
         Returns:
-            Why it ended; the labels of the batch that was refused, if any; and when it began, in wall-clock
-            seconds.
+            Why it ended; the values for which a batch was refused, if it was: its labels outside the range,
+            or its uses; and when it began, in wall-clock seconds.
         """
-        began, status, outside = self._compiled(
+        began, status, refused = self._compiled(
             iterator, tf.constant(limit, tf.int64), tf.constant(first_step, tf.int64)
         )
-        return LoopStatus(int(status)), [int(label) for label in outside], float(began)
+        return LoopStatus(int(status)), [int(value) for value in refused], float(began)
 
     def stop(self) -> None:
         """Ends a loop that runs in another thread after the step that it is in."""
@@ -117,7 +136,7 @@ class TrainingLoop:
     def finished_steps(self) -> Iterator[TimedStep]:
         """Yields, once each, the steps done by the last call of `run`, also if that call failed."""
         for _ in range(int(self._queue.size())):
-            arrived, started, ended, loss, examples, _, *tags = self._queue.dequeue()
+            arrived, started, ended, loss, examples, repeat, _, *tags = self._queue.dequeue()
             yield TimedStep(
                 float(arrived),
                 float(started),
@@ -125,56 +144,96 @@ class TrainingLoop:
                 float(loss),
                 int(examples),
                 {name: tag.numpy() for name, tag in zip(self._tag_names, tags, strict=True)},
+                int(repeat),
             )
 
     def _loop(self, iterator: Any, limit: Any, first_step: Any) -> tuple[Any, Any, Any]:
-        def wanted(count: Any, status: Any, outside: Any) -> Any:
+        advance = self._train_on_next if self._held is None else self._train_on_held
+
+        def wanted(count: Any, status: Any, refused: Any) -> Any:
             going = tf.equal(status, LoopStatus.LIMIT_REACHED.value)
             return going & (count < limit) & tf.logical_not(self._stopped)
 
-        def body(count: Any, status: Any, outside: Any) -> tuple[Any, Any, Any]:
-            element = iterator.get_next_as_optional()
-            has_value = element.has_value()
-            with tf.control_dependencies([has_value]):
-                arrived = tf.timestamp()
-            # Time stamps order the work by the data that flows from them: control dependencies on a tensor
-            # from outside a branch do not survive TensorFlow's inlining of the branch.
-            status, outside = tf.cond(
-                has_value & (arrived > 0),
-                lambda: self._attempt(element.get_value(), arrived, first_step + count),
-                lambda: _outcome(LoopStatus.DATASET_ENDED),
-            )
-            return count + 1, status, outside
+        def body(count: Any, status: Any, refused: Any) -> tuple[Any, Any, Any]:
+            status, refused = advance(iterator, first_step + count)
+            return count + 1, status, refused
 
         with tf.device(HOST):
             began = tf.timestamp()
-            _, status, outside = tf.while_loop(
+            _, status, refused = tf.while_loop(
                 wanted,
                 body,
                 (tf.cast(began < 0, tf.int64), *_outcome(LoopStatus.LIMIT_REACHED)),
                 shape_invariants=(tf.TensorShape([]), tf.TensorShape([]), tf.TensorShape([None])),
                 parallel_iterations=1,
             )
-        return began, status, outside
+        return began, status, refused
 
-    def _attempt(self, batch: Mapping[str, Any], arrived: Any, step: Any) -> tuple[Any, Any]:
-        """Trains on a batch unless a label is outside the range, which a device would turn into a NaN."""
-        labels = tf.cast(batch["label"], tf.int64)
-        outside = tf.boolean_mask(labels, (labels < 0) | (labels >= self.num_classes))
+    def _train_on_next(self, iterator: Any, step: Any) -> tuple[Any, Any]:
+        """Takes a batch and trains on it."""
+
+        def train(batch: Mapping[str, Any], arrived: Any) -> tuple[Any, Any]:
+            loaded, transfer = transfer_to(self._device, batch, arrived)
+            return self._train(loaded, tf.constant(0, tf.int64), step, transfer)
+
+        return self._take(iterator, train, _outcome)
+
+    def _train_on_held(self, iterator: Any, step: Any) -> tuple[Any, Any]:
+        """Trains on the batch that the device holds; takes the next one first if it is used up."""
+        held = self._held
+        assert held is not None
+
+        def take() -> Any:
+            never = Transfer.at(tf.constant(0.0, tf.float64))
+            # Released first, so that two batches at a time do not lie in the device's memory.
+            with tf.control_dependencies([held.release()]):
+                return self._take(iterator, hold, lambda *why: (*_outcome(*why), never))
+
+        def hold(batch: Mapping[str, Any], arrived: Any) -> Any:
+            loaded, transfer = transfer_to(self._device, batch, arrived)
+            with tf.control_dependencies([held.hold({**batch, "image": loaded["image"]})]):
+                return *_outcome(LoopStatus.LIMIT_REACHED), transfer.after_dependencies()
+
+        def train() -> tuple[Any, Any]:
+            batch, repeat = held.use()
+            return self._train(batch, repeat, step, transfer)
+
+        status, refused, transfer = tf.cond(
+            held.is_used_up(),
+            take,
+            lambda: (*_outcome(LoopStatus.LIMIT_REACHED), Transfer.at(tf.timestamp())),
+        )
+        ready = tf.equal(status, LoopStatus.LIMIT_REACHED.value) & (transfer.started > 0)
+        return tf.cond(ready, train, lambda: (status, refused))
+
+    def _take(self, iterator: Any, use: Callable[[Any, Any], Any], refuse: Callable[..., Any]) -> Any:
+        """Takes a batch; returns what `use` makes of it and its time of arrival, or `refuse` of a status."""
+        element = iterator.get_next_as_optional()
+        has_value = element.has_value()
+        with tf.control_dependencies([has_value]):
+            arrived = tf.timestamp()
+        # Time stamps order the work by the data that flows from them: control dependencies on a tensor
+        # from outside a branch do not survive TensorFlow's inlining of the branch.
         return tf.cond(
-            tf.equal(tf.size(outside), 0),
-            lambda: self._train(batch, arrived, step),
-            lambda: _outcome(LoopStatus.LABELS_OUTSIDE, outside),
+            has_value & (arrived > 0),
+            lambda: self._check(element.get_value(), arrived, use, refuse),
+            lambda: refuse(LoopStatus.DATASET_ENDED),
         )
 
-    def _train(self, batch: Mapping[str, Any], arrived: Any, step: Any) -> tuple[Any, Any]:
+    def _check(self, batch: Mapping[str, Any], arrived: Any, use: Any, refuse: Any) -> Any:
+        """Refuses a batch whose label is outside the range, which a device would turn into a NaN."""
         image = tf.ensure_shape(batch["image"], [None, self._image_size, self._image_size, 3])
-        label = batch["label"]
-        started, probe = arrived, tf.constant(0.0)
-        if self._device != HOST:
-            image, label, started, probe = self._transfer(image, label)
-        with tf.control_dependencies([started]):
-            loss = self._step_function(image, label, step)
+        labels = tf.cast(batch["label"], tf.int64)
+        outside = tf.boolean_mask(labels, (labels < 0) | (labels >= self.num_classes))
+        cases = [(tf.size(outside) > 0, lambda: refuse(LoopStatus.LABELS_OUTSIDE, outside))]
+        if self._held is not None:
+            uses = tf.cast(batch[DEVICE_USES], tf.int64)
+            cases.append((uses < 1, lambda: refuse(LoopStatus.USES_BELOW_ONE, uses[tf.newaxis])))
+        return tf.case(cases, default=lambda: use({**batch, "image": image}, arrived))
+
+    def _train(self, batch: Any, repeat: Any, step: Any, transfer: Transfer) -> tuple[Any, Any]:
+        with tf.control_dependencies([transfer.started]), tf.device(self._device):
+            loss = self._step_function(batch["image"], batch["label"], step, repeat)
         # An accelerator's kernels are only queued when their ops return. A value computed on it after all
         # updates were queued, and read on the host, is there when the device has done them. The pair is a
         # real operation; a mere copy would be optimised away.
@@ -185,24 +244,15 @@ class TrainingLoop:
             ended = tf.timestamp()
         examples = tf.shape(batch["label"], out_type=tf.int64)[0]
         tags = [batch[name] for name in self._tag_names]
-        report = self._queue.enqueue([arrived, started, ended, done[0], examples, probe, *tags])
+        times = [transfer.arrived, transfer.started, ended]
+        report = self._queue.enqueue([*times, done[0], examples, repeat, transfer.probe, *tags])
         with tf.control_dependencies([report]):
             status = tf.where(
                 finite & (ended > 0), LoopStatus.LIMIT_REACHED.value, LoopStatus.LOSS_NOT_FINITE.value
             )
         return status, tf.zeros([0], tf.int64)
 
-    def _transfer(self, image: Any, label: Any) -> tuple[Any, Any, Any, Any]:
-        """Copies a batch to the device; returns it, when it was there, and a value that proves it."""
-        with tf.device(self._device):
-            image, label = tf.identity(image), tf.identity(label)
-            corner = tf.reduce_sum(tf.cast(image[:1, :1, :1, :1], tf.float32))
-        # Read on the host and reported, because what nobody reads is optimised away.
-        probe = tf.math.abs(corner)
-        with tf.control_dependencies([probe]):
-            return image, label, tf.timestamp(), probe
 
-
-def _outcome(status: LoopStatus, outside: Any = None) -> tuple[Any, Any]:
-    labels = tf.zeros([0], tf.int64) if outside is None else outside
-    return tf.constant(status.value, tf.int32), labels
+def _outcome(status: LoopStatus, values: Any = None) -> tuple[Any, Any]:
+    """Returns a status and the values for which a batch was refused, int64 [any]."""
+    return tf.constant(status.value, tf.int32), tf.zeros([0], tf.int64) if values is None else values

@@ -8,6 +8,7 @@ from typing import Any
 
 from echoing.errors import DataError, PipebenchError
 from trainer.channel import Channel
+from trainer.device_echo import check_uses_value
 from trainer.host_clock import ClockSample, HostClock
 from trainer.step import StepRecord
 from trainer.training_loop import LoopStatus, TimedStep, TrainingLoop
@@ -56,20 +57,24 @@ class TrainingRun:
             self.records.finish()
         except BaseException as error:  # every kind is raised again, in the caller's thread
             self.records.finish(error)
+        finally:
+            self._loop.release()
 
     def _run_loop(self, iterator: Any) -> bool:
         """Runs one loop and hands on its records. Returns whether the data ended."""
         before = ClockSample.take()
         began_seconds = before.wall_seconds
         try:
-            status, outside, began_seconds = self._loop.run(iterator, self._next_limit, self.next_step)
+            status, refused, began_seconds = self._loop.run(iterator, self._next_limit, self.next_step)
         finally:
             clock = HostClock(before, ClockSample.take(), self._ended_seconds)
             if self._ended_seconds is None:
                 self._ended_seconds = clock.to_monotonic(began_seconds)
             self._report(list(self._loop.finished_steps()), clock)
         if status is LoopStatus.LABELS_OUTSIDE:
-            raise self._label_error(outside)
+            raise self._label_error(refused)
+        if status is LoopStatus.USES_BELOW_ONE:
+            check_uses_value(refused[0])
         return status is LoopStatus.DATASET_ENDED
 
     def _report(self, steps: list[TimedStep], clock: HostClock) -> None:
@@ -93,6 +98,7 @@ class TrainingRun:
                 examples=step.examples,
                 tags=step.tags,
                 loss=step.loss,
+                device_repeat=step.device_repeat,
             )
             self._ended_seconds = ended
             self._index += 1

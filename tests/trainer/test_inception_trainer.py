@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import trainer.inception_trainer as module
 from echoing.errors import DataError, OptionError, PipebenchError
+from trainer.device_echo import DeviceEcho
 from trainer.evaluation import evaluate
 from trainer.inception_trainer import InceptionOptions, InceptionTrainer
 from trainer.inception_v3 import Logits
@@ -217,7 +218,104 @@ def test_options_default_to_the_references_optimizer_and_rate() -> None:
         "compute_dtype": "float32",
         "seed": 0,
         "device": "auto",
+        "device_echo": None,
     }
+
+
+def test_elastic_echo_on_the_device_is_refused_and_says_what_works() -> None:
+    with pytest.raises(OptionError, match=r"opportunistic_max_uses is 4.*fixed factor at after_transfer"):
+        options(device_echo=DeviceEcho(opportunistic_max_uses=4))
+
+
+def with_uses(dataset: tf.data.Dataset, uses: list[int]) -> tf.data.Dataset:
+    together = tf.data.Dataset.zip(dataset, tf.data.Dataset.from_tensor_slices(tf.constant(uses, tf.int64)))
+    return together.map(lambda element, count: element | {"device_uses": count})
+
+
+def test_batches_are_used_again_and_every_step_is_counted_once(small: InceptionTrainer) -> None:
+    dataset = with_uses(dataset_of([1] * 7, use=tf.range(7)), [1, 4, 2, 3])
+    steps = list(small.steps(dataset))
+    assert [step.device_repeat for step in steps] == [0, 0, 1, 2, 3, 0, 1, 0, 1, 2]
+    assert [step.tags["use"][0] for step in steps] == [0, 2, 2, 2, 2, 4, 4, 6, 6, 6]
+    assert [step.examples for step in steps] == [2] * 7 + [1] * 3
+    assert [step.index for step in steps] == list(range(10))
+    assert all(set(step.tags) == {"use"} for step in steps)
+    assert small.steps_done == 10
+
+
+def test_waiting_and_work_fill_the_span_with_repeats_too(small: InceptionTrainer) -> None:
+    steps = list(small.steps(with_uses(dataset_of([1] * 20), [3] * 10)))
+    span = steps[-1].end_seconds - (steps[0].start_seconds - steps[0].wait_seconds)
+    assert sum(step.wait_seconds + step.busy_seconds for step in steps) == pytest.approx(span, abs=1e-6)
+    assert all(step.wait_seconds >= 0 and step.transfer_seconds == 0 for step in steps)
+
+
+@pytest.mark.parametrize("taken", [1, 2, 5])
+def test_iterator_closed_between_the_uses_of_a_batch_frees_it_and_the_next_run_starts_anew(
+    small: InceptionTrainer, taken: int
+) -> None:
+    dataset = with_uses(dataset_of([1] * 4, use=tf.range(4)), [1000, 1])
+    steps = small.steps(dataset)
+    assert [next(steps).device_repeat for _ in range(taken)] == list(range(taken))
+    steps.close()  # type: ignore[attr-defined]
+    (loop,) = small._loops.values()
+    assert loop._held is not None and bool(loop._held.is_used_up())
+    assert loop._held._features["image"].read_value().shape[0] == 0
+    done = small.steps_done
+    again = small.steps(with_uses(dataset_of([1] * 4, use=tf.range(4)), [2, 1]))
+    assert [(step.tags["use"][0], step.device_repeat) for step in again] == [(0, 0), (0, 1), (2, 0)]
+    assert small.steps_done == done + 3
+
+
+def test_uses_below_one_stop_training_and_are_named(small: InceptionTrainer) -> None:
+    seen = []
+    with pytest.raises(DataError, match="device_uses 0, but must be used at least once"):
+        for step in small.steps(with_uses(dataset_of([1] * 4), [2, 0])):
+            seen.append(step.index)
+    assert seen == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("uses", "message"),
+    [(tf.ones([2], tf.int64), r"the shape \[2\]"), (tf.constant(1.0), "the dtype float32")],
+)
+def test_uses_that_are_no_count_are_refused_at_once(small: InceptionTrainer, uses: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        small.steps(dataset_of([1, 1]).map(lambda element: element | {"device_uses": uses}))
+
+
+class SeeingNetwork(SmallNetwork):
+    """Starts with weights other than zero, so that the loss depends on the images."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.kernel.assign(tf.reshape(tf.range(3.0 * CLASSES), self.kernel.shape))
+
+
+def losses_of(seed: int, uses: list[int], **changes: Any) -> list[float]:
+    """Losses of one noise picture, used again and again with weights that stand still."""
+    image = np.random.default_rng(0).uniform(-1, 1, (1, SIZE, SIZE, 3)).astype(np.float32)
+    dataset = tf.data.Dataset.from_tensors({"image": image, "label": [1]}).repeat(len(uses))
+    echo = DeviceEcho(reaugment=True, seed=seed)
+    trainer = InceptionTrainer(options(learning_rate=1e-30, device_echo=echo, **changes))
+    return [step.loss or math.nan for step in trainer.steps(with_uses(dataset, uses))]
+
+
+def test_repeats_are_augmented_anew_and_first_uses_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "InceptionV3", SeeingNetwork)
+    losses = losses_of(3, [3, 2, 1])
+    assert losses[0] == losses[3] == losses[5]
+    assert len({losses[0], losses[1], losses[2], losses[4]}) == 4
+    assert losses_of(3, [3, 2, 1]) == losses
+    other = losses_of(4, [3, 2, 1])
+    assert other[0] == losses[0] and other[1] != losses[1]
+
+
+@pytest.mark.slow
+def test_step_compiled_with_xla_gives_the_same_losses_and_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "InceptionV3", SeeingNetwork)
+    compiled = losses_of(3, [3, 1, 2], jit_compile=True)
+    assert compiled == pytest.approx(losses_of(3, [3, 1, 2]), rel=1e-4)
 
 
 def pictures(seed: int = 0) -> tf.data.Dataset:

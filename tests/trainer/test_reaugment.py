@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoing.errors import DataError
-from trainer.reaugment import Distortion, distort, draw, reaugment
+from trainer.reaugment import Distortion, distort, draw, reaugment, reaugment_repeat
 
 SEED = [3, 5]
 
@@ -165,3 +165,16 @@ def test_empty_batch_stays_empty() -> None:
 def test_other_dtypes_are_refused() -> None:
     with pytest.raises(DataError, match="int32 cannot be re-augmented"):
         reaugment(tf.zeros([1, 8, 8, 3], tf.int32), SEED)
+
+
+def test_first_use_is_left_as_it_is_and_every_repeat_is_keyed_by_seed_and_step() -> None:
+    images = tf.constant(pictures("float32"))
+
+    def used(repeat: int, seed: int = 3, step: int = 5) -> Any:
+        return reaugment_repeat(images, tf.constant(repeat, tf.int64), seed, tf.constant(step, tf.int64))
+
+    np.testing.assert_array_equal(used(0), images)
+    np.testing.assert_array_equal(used(1), reaugment(images, [3, 5]))
+    np.testing.assert_array_equal(used(2), used(1))
+    assert not np.array_equal(used(1, seed=4), used(1))
+    assert not np.array_equal(used(1, step=6), used(1))
