@@ -12,7 +12,10 @@ import click
 from echoing.errors import PipebenchError
 
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
-    "Measure": {"run": ("bench.commands.run", "pipebench run --echo-factor 2 --insert-point after_augment")},
+    "Measure": {
+        "run": ("bench.commands.run", "pipebench run --echo-factor 2 --insert-point after_augment"),
+        "bench": ("bench.commands.bench", "pipebench bench echo"),
+    },
     "Results": {"report": ("bench.commands.report", "pipebench report runs/2026-01-31T12-00-00")},
     "Data": {"data": ("bench.commands.data", "pipebench data make my-data --examples 2000")},
 }

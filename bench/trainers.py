@@ -79,8 +79,8 @@ def make_trainer(options: RunOptions, source: DataSource) -> Trainer:
             steps_per_loop=options.steps_per_loop,
             jit_compile=options.jit_compile,
             seed=seed,
-        ),
-        device_echo=device_echo,
+            device_echo=device_echo,
+        )
     )
 
 

@@ -73,9 +73,7 @@ def test_a_step_time_makes_no_sense_for_real_training():
 @pytest.mark.parametrize("given, in_data, outputs", [(7, 5, 7), (None, 5, 5), (None, None, 1001)])
 def test_the_outputs_are_those_given_or_the_datas_or_imagenets(monkeypatch, given, in_data, outputs):
     seen = []
-    monkeypatch.setattr(
-        "trainer.inception_trainer.InceptionTrainer", lambda made, device_echo: seen.append(made)
-    )
+    monkeypatch.setattr("trainer.inception_trainer.InceptionTrainer", seen.append)
     make_trainer(
         options(trainer="inception_v3", num_classes=given, width_multiplier=0.5, steps_per_loop=3),
         SimpleNamespace(num_classes=in_data),
@@ -119,3 +117,9 @@ def test_the_device_repeats_batches_only_after_the_transfer(monkeypatch, pipelin
     make_trainer(options({"keep_tags": True, **pipeline}, trainer="emulated", **changes), SOURCE)
     (echo,) = seen
     assert (echo and (echo.reaugment, echo.opportunistic_max_uses)) == expected
+
+
+def test_real_training_refuses_an_elastic_echo_on_the_device():
+    pipeline = {"keep_tags": True, "echo_factor": "elastic", "insert_point": "after_transfer"}
+    with pytest.raises(OptionError, match="opportunistic_max_uses"):
+        make_trainer(options(pipeline, trainer="inception_v3"), SOURCE)

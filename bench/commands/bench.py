@@ -1,0 +1,15 @@
+"""`pipebench bench`: benchmarks of the toolkit itself."""
+
+from __future__ import annotations
+
+import click
+
+from bench.commands import bench_echo
+
+
+@click.group("bench", epilog="Example: pipebench bench echo --rounds 8")
+def command() -> None:
+    """Measure what the toolkit itself costs, in pairs on this machine."""
+
+
+command.add_command(bench_echo.command, "echo")

@@ -1,0 +1,285 @@
+"""What the echo costs, measured in pairs: the claims of `docs/performance.md` about echoing."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bench.elastic_echo import INFEED_BATCHES
+from echoing.echo_operator import count_uses, echo
+from echoing.elastic import ElasticController, ElasticOptions
+from echoing.freshness import count_fresh
+from trainer.emulated import EmulatedAccelerator
+
+IMAGE_SHAPE = (299, 299, 3)
+BATCH_SIZE = 32
+MAX_LATE_SECONDS = 0.05
+"""How far the emulated slow store may catch up after it slept too long."""
+
+STEP_SECONDS = 0.010
+"""The step against which the overhead of an echo of batches is held."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two variants measured in turn, round by round.
+
+    Attributes:
+        name: what is compared.
+        unit: of the figures.
+        ours: one figure a round.
+        other: the figure of the other variant in the same round.
+        limit: the largest ratio that the project promises.
+    """
+
+    name: str
+    unit: str
+    ours: list[float]
+    other: list[float]
+    limit: float
+
+    @property
+    def ratios(self) -> list[float]:
+        """Ours / other, pair by pair."""
+        return [ours / other for ours, other in zip(self.ours, self.other, strict=True)]
+
+    @property
+    def ratio(self) -> float:
+        """Median of the ratios."""
+        return statistics.median(self.ratios)
+
+    @property
+    def keeps_promise(self) -> bool:
+        """Whether the median ratio is within the limit."""
+        return self.ratio <= self.limit
+
+
+def two_line_echo(factor: int) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
+    """Returns the echo of the literature: Choi et al. (2019), section 2."""
+    return lambda dataset: dataset.flat_map(lambda x: tf.data.Dataset.from_tensors(x).repeat(factor))
+
+
+def compare_operators(rounds: int, elements: int) -> list[Comparison]:
+    """Compares the operator with the two-line form, in microseconds an output element, at e = 2.
+
+    Args:
+        rounds: pairs to measure.
+        elements: outputs a measurement.
+    """
+    # TensorFlow places a constant once: all elements share it, so that copying is no part of the measurement.
+    image = tf.zeros(IMAGE_SHAPE, tf.uint8)
+    sources = {
+        "scalar int64": tf.data.Dataset.range(elements // 2),
+        "image uint8 299 x 299 x 3": tf.data.Dataset.range(elements // 2).map(lambda _: image),
+    }
+    return [
+        Comparison(
+            f"example echo, {name}: echo(2) / flat_map(from_tensors(x).repeat(2))",
+            "us an element",
+            *_in_turn(
+                rounds,
+                partial(_element_microseconds, source.apply(echo(2)), elements),
+                partial(_element_microseconds, source.apply(two_line_echo(2)), elements),
+            ),
+            limit=1.0,
+        )
+        for name, source in sources.items()
+    ]
+
+
+def compare_on_device(rounds: int, steps: int) -> list[Comparison]:
+    """Compares runs on an emulated device that is the limit, with and without echo, in milliseconds a step.
+
+    Args:
+        rounds: pairs to measure.
+        steps: steps a measurement.
+    """
+    images = tf.data.Dataset.range(256).map(_numbered_image).cache().repeat()
+    plain_examples = _batched(images)
+    echoed_examples = _batched(images.apply(echo(2, shuffle_buffer_size=256, seed=1)))
+    batch = next(iter(plain_examples))
+    batches = tf.data.Dataset.from_tensors(batch).repeat()
+    on_device = batches.apply(count_uses(4)).map(lambda uses, batch: {**batch, "device_uses": uses})
+    pairs: list[tuple[str, tf.data.Dataset, tf.data.Dataset, float, float]] = [
+        ("example echo e = 2, device-bound", echoed_examples, plain_examples, 0.04, 1.05),
+        ("batch echo e = 4, 10 ms step", batches.apply(echo(4)), batches, STEP_SECONDS, 1.01),
+        ("after_transfer echo e = 4, 10 ms step", on_device, batches, STEP_SECONDS, 1.01),
+    ]
+    return [
+        Comparison(
+            f"{name}: with / without",
+            "ms a step",
+            *_in_turn(
+                rounds,
+                partial(_step_milliseconds, ours, steps, seconds),
+                partial(_step_milliseconds, plain, steps, seconds),
+            ),
+            limit=limit,
+        )
+        for name, ours, plain, seconds, limit in pairs
+    ]
+
+
+@dataclass(frozen=True)
+class ElasticTrace:
+    """An elastic echo on an emulated device whose supply changes its speed once.
+
+    Attributes:
+        end_seconds: end of each step.
+        factors: factor in force after each step.
+        used_factors: trained / fresh of each step's batch, or 0 where none was fresh.
+        busy: AU over the second half of the slow supply.
+        mean_factor: trained / fresh over the same steps.
+        smallest_factor: device rate / supply rate over the same steps: the factor that just fills the device.
+        steps_to_one: steps after the supply had sped up until the factor was 1 again; None if it never was.
+        seconds_to_one: the same in seconds.
+    """
+
+    end_seconds: list[float]
+    factors: list[float]
+    used_factors: list[float]
+    busy: float
+    mean_factor: float
+    smallest_factor: float
+    steps_to_one: int | None
+    seconds_to_one: float | None
+
+
+def trace_elastic(
+    slow_steps: int, fast_steps: int, step_seconds: float = 0.1, ratio: float = 3.0
+) -> ElasticTrace:
+    """Runs an elastic echo of examples while the supply is slow (R = `ratio`), then fast (R = 1).
+
+    The supply sleeps for every 16 examples, in TensorFlow's own sleep dataset: an emulated slow store.
+
+    Args:
+        slow_steps: steps with the slow supply.
+        fast_steps: steps with the fast one.
+        step_seconds: step time of the emulated device for a batch of 32.
+        ratio: R of the slow supply.
+    """
+    device_rate = BATCH_SIZE / step_seconds
+    factor = tf.Variable(1.0, trainable=False)
+    is_fast = tf.Variable(False, trainable=False)
+    controller = ElasticController(ElasticOptions(max_factor=8, settle_steps=2 + INFEED_BATCHES + 1))
+    # A supply of exactly the device's rate could never fill the buffers again: "R = 1" is a little faster.
+    supply = _paced(device_rate / ratio, device_rate * 1.05, is_fast)
+    dataset = (
+        supply.apply(echo(factor, with_repeat_index=True))
+        .map(lambda repeat, _: {"image": tf.zeros([8, 8, 3]), "label": 0, "repeat_index": repeat})
+        .batch(BATCH_SIZE, drop_remainder=True)
+        .prefetch(2)
+    )
+    device = EmulatedAccelerator(batch_size=BATCH_SIZE, step_seconds=step_seconds)
+    ends: list[float] = []
+    factors: list[float] = []
+    fresh_counts: list[int] = []
+    waits: list[float] = []
+    records = device.steps(dataset)
+    try:
+        for record in islice(records, slow_steps + fast_steps):
+            fresh = count_fresh(record.tags["repeat_index"])
+            factor.assign(
+                controller.observe(record.wait_seconds, record.busy_seconds, fresh, record.examples)
+            )
+            ends.append(record.end_seconds)
+            factors.append(controller.factor)
+            fresh_counts.append(fresh)
+            waits.append(record.wait_seconds)
+            if record.index + 1 == slow_steps:
+                is_fast.assign(True)
+    finally:
+        records.close()  # type: ignore[attr-defined]
+    settled = slice(slow_steps // 2, slow_steps)
+    steps = slow_steps - slow_steps // 2
+    span = ends[slow_steps - 1] - ends[slow_steps // 2 - 1]
+    back = next((i for i in range(slow_steps, len(factors)) if factors[i] == 1.0), None)
+    return ElasticTrace(
+        end_seconds=[end - ends[0] for end in ends],
+        factors=factors,
+        used_factors=[BATCH_SIZE / fresh if fresh else 0.0 for fresh in fresh_counts],
+        busy=1.0 - sum(waits[settled]) / span,
+        mean_factor=steps * BATCH_SIZE / sum(fresh_counts[settled]),
+        smallest_factor=device_rate / (sum(fresh_counts[settled]) / span),
+        steps_to_one=None if back is None else back - slow_steps + 1,
+        seconds_to_one=None if back is None else ends[back] - ends[slow_steps - 1],
+    )
+
+
+def _paced(slow_rate: float, fast_rate: float, is_fast: tf.Variable) -> tf.data.Dataset:
+    """Returns an endless supply of numbers at one of two rates, in examples a second."""
+    block = 16
+
+    def schedule(last_due: Any, number: Any) -> tuple[Any, Any]:
+        rate = tf.where(is_fast.read_value(), fast_rate, slow_rate)
+        # From the last block's due time, so that oversleeping does not add up; but what a busy consumer did
+        # not take is lost, as with a real store.
+        due = tf.maximum(last_due, tf.timestamp() - MAX_LATE_SECONDS) + tf.cast(block / rate, tf.float64)
+        return due, (due, number)
+
+    def blocks(due: Any, number: Any) -> tf.data.Dataset:
+        sleeping = _sleep(tf.data.Dataset.from_tensors(0).repeat(), 1000)
+        over = sleeping.map(lambda _: tf.timestamp()).take_while(lambda now: now < due)
+        nothing = over.filter(lambda _: False).map(lambda _: number)
+        return nothing.concatenate(tf.data.Dataset.range(block).map(lambda i: number * block + i))
+
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False
+    numbers = tf.data.Dataset.range(2**40)
+    return numbers.scan(tf.zeros([], tf.float64), schedule).flat_map(blocks).with_options(options)
+
+
+def _sleep(dataset: tf.data.Dataset, microseconds: int) -> tf.data.Dataset:
+    from tensorflow.python.data.experimental.ops import testing
+
+    return dataset.apply(testing.sleep(microseconds))
+
+
+def _numbered_image(index: Any) -> dict[str, Any]:
+    return {"image": tf.fill(IMAGE_SHAPE, tf.cast(index % 256, tf.uint8)), "label": tf.cast(index, tf.int32)}
+
+
+def _batched(examples: tf.data.Dataset) -> tf.data.Dataset:
+    return examples.batch(BATCH_SIZE, drop_remainder=True, num_parallel_calls=2).prefetch(2)
+
+
+def _element_microseconds(dataset: tf.data.Dataset, elements: int) -> float:
+    counting = dataset.reduce
+    begun = time.perf_counter()
+    count = int(counting(np.int64(0), lambda count, _: count + 1))
+    seconds = time.perf_counter() - begun
+    assert count == elements, f"{count} elements instead of {elements}"
+    return seconds / elements * 1e6
+
+
+def _step_milliseconds(dataset: tf.data.Dataset, steps: int, step_seconds: float) -> float:
+    device = EmulatedAccelerator(batch_size=BATCH_SIZE, step_seconds=step_seconds)
+    records: Iterator[Any] = device.steps(dataset)
+    try:
+        # The first steps hold start-up; what is measured runs from the end of one to the end of another.
+        warm = [record.end_seconds for record in islice(records, 5)][-1]
+        end = [record.end_seconds for record in islice(records, steps)][-1]
+    finally:
+        records.close()  # type: ignore[attr-defined]
+    return (end - warm) / steps * 1e3
+
+
+def _in_turn(
+    rounds: int, ours: Callable[[], float], other: Callable[[], float]
+) -> tuple[list[float], list[float]]:
+    """Measures the two in turn, after a warm-up of each, and begins each round with the other one."""
+    ours(), other()
+    figures: tuple[list[float], list[float]] = ([], [])
+    for index in range(rounds):
+        order = [(0, ours), (1, other)] if index % 2 == 0 else [(1, other), (0, ours)]
+        for place, measure in order:
+            figures[place].append(measure())
+    return figures

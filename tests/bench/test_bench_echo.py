@@ -1,0 +1,59 @@
+"""The benchmark of the echo: its arithmetic, and one short run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench.commands.bench_echo import command
+from bench.echo_benchmark import Comparison, _in_turn
+
+
+def test_ratio_is_the_median_of_the_pairs():
+    comparison = Comparison("x", "ms", ours=[1.0, 9.0, 3.0], other=[2.0, 3.0, 3.0], limit=1.0)
+    assert comparison.ratios == [0.5, 3.0, 1.0]
+    assert comparison.ratio == 1.0
+    assert comparison.keeps_promise
+
+
+def test_a_ratio_above_the_limit_breaks_the_promise():
+    assert not Comparison("x", "ms", [1.02], [1.0], limit=1.01).keeps_promise
+
+
+def test_variants_take_turns_in_going_first_after_a_warm_up():
+    calls = []
+
+    def measure(name):
+        calls.append(name)
+        return float(len(calls))
+
+    figures = _in_turn(2, lambda: measure("ours"), lambda: measure("other"))
+    assert calls == ["ours", "other", "ours", "other", "other", "ours"]
+    assert figures == ([3.0, 6.0], [4.0, 5.0])
+
+
+@pytest.mark.slow
+def test_command_measures_every_promise_and_writes_the_trace(cli_invoke, tmp_path):
+    path = tmp_path / "echo.json"
+    result = cli_invoke(
+        "bench", "echo", "--rounds", "1", "--elements", "200", "--steps", "10", "--elastic-steps", "40",
+        "--output", str(path), "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    assert document == json.loads(path.read_text())
+    assert len(document["comparisons"]) == 5
+    assert all(len(one["ours"]) == len(one["other"]) == 1 for one in document["comparisons"])
+    elastic = document["elastic"]
+    assert len(elastic["factors"]) == len(elastic["used_factors"]) == len(elastic["end_seconds"]) == 80
+    assert all(1.0 <= factor <= 8.0 for factor in elastic["factors"])
+
+
+@pytest.mark.parametrize("option", ["--rounds", "--steps"])
+def test_too_few_is_a_usage_error(option):
+    from click.testing import CliRunner
+
+    result = CliRunner().invoke(command, [option, "0"])
+    assert result.exit_code == 2
+    assert option in result.output
