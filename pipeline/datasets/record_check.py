@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError
 from PIL import Image
 
 from pipeline import schema
