@@ -143,8 +143,7 @@ class InceptionTrainer:
         loop after the step in work; if that step still waits for its batch, closing waits with it.
 
         Args:
-            dataset: a `tf.data.Dataset` of batches; labels are integers. A batch with `device_uses` stays on
-                the device for so many steps, without another copy.
+            dataset: a `tf.data.Dataset` of batches; labels are integers.
 
         Yields:
             A record a step, in order; records come in groups, after each compiled loop.

@@ -10,8 +10,9 @@ from echoing.errors import DataError, PipebenchError
 from trainer.channel import Channel
 from trainer.device_echo import check_uses_value
 from trainer.host_clock import ClockSample, HostClock
+from trainer.loop_report import LoopStatus, TimedStep
 from trainer.step import StepRecord
-from trainer.training_loop import LoopStatus, TimedStep, TrainingLoop
+from trainer.training_loop import TrainingLoop
 
 LOOP_SECONDS = 1.0
 """How long one compiled loop should take. Longer loops would delay the records; returning to Python costs

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.training_loop import LoopStatus, TimedStep, TrainingLoop
+from trainer.loop_report import LoopStatus, TimedStep
+from trainer.training_loop import TrainingLoop
 from trainer.transfer import HOST
 
 
