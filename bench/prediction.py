@@ -10,9 +10,12 @@ from pipeline.storage import shards_dataset
 from profiling.dataset_rate import measure_dataset_rate
 from profiling.throughput_model import ThroughputModel
 
-PROBE_SECONDS = 4.0
-"""Measured time of each probe: long against a batch on a slow host, short against the run."""
-PROBE_WARMUP_SECONDS = 1.5
+PROBE_ROUNDS = 2
+"""The two probes take turns, so that a change of the machine's speed does not look like a cost."""
+
+PROBE_SECONDS = 2.5
+"""Measured time of each turn: long against a batch on a slow host, short against the run."""
+PROBE_WARMUP_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,11 @@ def measure_host_costs(pipeline: InputPipeline) -> HostCosts | None:
     point = pipeline.config.parsed_insert_point
     stages = plain.stages()
     shards = shards_dataset(plain.source.shards)
-    upstream = _seconds_per_element(stages.prefix(point.stage_name)(shards))
-    whole = _seconds_per_element(stages(shards))
+    if point.is_on_device:
+        # All of the host's work is upstream: the repeats never leave the device.
+        (whole,) = _seconds_per_element(stages(shards))
+        return None if whole is None else HostCosts(whole / batch_size, 0.0)
+    upstream, whole = _seconds_per_element(stages.prefix(point.stage_name)(shards), stages(shards))
     if upstream is None or whole is None:
         return None
     upstream_per_example = upstream / batch_size if point.echoes_batches else upstream
@@ -90,6 +96,13 @@ def device_seconds_per_example(phase: Phase) -> float | None:
     return sum(steps.end_seconds[index] - steps.start_seconds[index] for index in measured) / examples
 
 
-def _seconds_per_element(dataset: object) -> float | None:
-    rate = measure_dataset_rate(dataset, PROBE_SECONDS, PROBE_WARMUP_SECONDS).elements_per_second
-    return None if rate is None else 1.0 / rate
+def _seconds_per_element(*datasets: object) -> list[float | None]:
+    """Returns the time per element of each dataset, measured in turn."""
+    elements = [0] * len(datasets)
+    seconds = [0.0] * len(datasets)
+    for _ in range(PROBE_ROUNDS):
+        for index, dataset in enumerate(datasets):
+            rate = measure_dataset_rate(dataset, PROBE_SECONDS, PROBE_WARMUP_SECONDS)
+            elements[index] += rate.elements
+            seconds[index] += rate.seconds
+    return [spent / count if count else None for spent, count in zip(seconds, elements, strict=True)]

@@ -46,16 +46,14 @@ class Run:
     """One run of the main job.
 
     Args:
-        options: the options, completed by `bench.trainers.complete_options`.
+        options: the options, completed by `bench.trainers.complete_options`; the pipeline keeps its tags.
         source: the data.
         generated: whether the data is the generated default.
         command: the command that repeats the run, for the record.
     """
 
     def __init__(self, options: RunOptions, source: DataSource, generated: bool, command: str) -> None:
-        self._options = options.with_pipeline(
-            keep_tags=True, stamp_upstream=True, epochs=options.limit.epochs
-        )
+        self._options = options.with_pipeline(epochs=options.limit.epochs)
         self._source = source
         self._generated = generated
         self._command = command

@@ -230,6 +230,9 @@ def _run_options(ctx: click.Context, given: dict[str, Any]) -> Any:
         batch_size=given.pop("batch_size") or EMULATED_BATCH_SIZE,
         dtype=given.pop("precision"),
         use_fast_color_distort=given.pop("fast_color_distort"),
+        # For the counts and the timeline of the report.
+        keep_tags=True,
+        stamp_upstream=True,
         **{
             name: given.pop(name)
             for name in (

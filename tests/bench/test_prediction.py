@@ -1,3 +1,4 @@
+import itertools
 from types import SimpleNamespace
 
 import pytest
@@ -10,8 +11,8 @@ from profiling.dataset_rate import DatasetRate
 
 
 def scripted_rates(monkeypatch, *rates):
-    """Lets the probes give these (elements, seconds), in the order in which they are asked."""
-    remaining = iter(rates)
+    """Lets the probes give these (elements, seconds), in the order of asking, round after round."""
+    remaining = itertools.cycle(rates)
     probed = []
 
     def measure(dataset, seconds, warmup_seconds):
@@ -63,7 +64,7 @@ def test_the_probes_see_the_pipeline_up_to_the_point_and_whole_and_never_the_ech
 ):
     probed = scripted_rates(monkeypatch, (1, 1.0), (1, 1.0))
     measure_host_costs(pipeline_at(point))
-    upstream, whole = (dataset.element_spec for dataset in probed)
+    upstream, whole = (dataset.element_spec for dataset in probed[:2])
     assert ("image" in upstream) == has_image
     assert "serialized" in upstream or has_image
     image = whole[0]
@@ -127,3 +128,21 @@ def test_device_time_is_busy_time_over_examples_of_the_measured_steps(make_phase
 def test_device_time_needs_a_measured_step(make_phase):
     assert device_seconds_per_example(make_phase(2, busy_seconds=0.1, wait_seconds=0.4)) is None
     assert device_seconds_per_example(make_phase(0, busy_seconds=0.1, wait_seconds=0.4)) is None
+
+
+def test_the_two_probes_take_turns_and_their_rounds_add_up(monkeypatch, pipeline_at):
+    # 300 examples in 3 s and 20 batches of 8 in 4 s.
+    probed = scripted_rates(monkeypatch, (200, 2.0), (12, 2.0), (100, 1.0), (8, 2.0))
+    costs = measure_host_costs(pipeline_at("after_augment"))
+    assert costs.upstream_seconds == pytest.approx(0.010)
+    assert costs.downstream_seconds == pytest.approx(4.0 / (20 * 8) - 0.010)
+    assert probed[0] is probed[2] and probed[1] is probed[3] and probed[0] is not probed[1]
+
+
+def test_on_the_device_all_of_the_host_is_upstream_and_one_probe_tells(monkeypatch, small_data):
+    config = PipelineConfig(
+        small_data, batch_size=8, image_size=16, echo_factor=2, insert_point="after_transfer", keep_tags=True
+    )
+    probed = scripted_rates(monkeypatch, (5, 1.0))
+    assert measure_host_costs(InputPipeline(config)) == HostCosts(pytest.approx(0.2 / 8), 0.0)
+    assert len(probed) == 2 and probed[0] is probed[1]

@@ -54,6 +54,7 @@ def prepare(monkeypatch, small_data):
         monkeypatch.setattr(run_module, "make_trainer", make_trainer)
         monkeypatch.setattr(run_module, "measure_host_costs", lambda pipeline: costs)
         values = {"batch_size": 4, "image_size": 8, "echo_factor": 2, "seed": 3, "shuffle_buffer_size": 8}
+        values |= {"keep_tags": True, "stamp_upstream": True}
         options = RunOptions(
             PipelineConfig(data, **(values | (pipeline or {}))),
             **{"limit": RunLimit(steps=5), "warmup_steps": 1, "trainer": "emulated", **changes},
@@ -71,7 +72,12 @@ def test_a_run_without_baseline_is_one_phase(prepare, small_data):
     assert result.phase.counts.fresh_examples == 8
     assert result.phase.accelerator_utilization == pytest.approx(0.25)
     assert result.phase.throughput.trained_examples_per_second == pytest.approx(100.0)
-    assert result.echo == {"factor": 2, "insert_point": "after_augment", "shuffle_buffer_size": 8}
+    assert result.echo == {
+        "factor": 2,
+        "mean_factor": 2.0,
+        "insert_point": "after_augment",
+        "shuffle_buffer_size": 8,
+    }
     assert result.data["records"] == 8 and result.data["shards"] == 2
     assert result.data["data_dir"] == small_data
     assert result.accelerator["name"] == "pacer" and result.accelerator["batch_size"] == 4
