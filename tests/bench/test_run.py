@@ -53,7 +53,10 @@ def prepare(monkeypatch, small_data):
         remaining = iter(trainers) if trainers else (PacedTrainer() for _ in itertools.count())
         monkeypatch.setattr(run_module, "make_trainer", make_trainer)
         monkeypatch.setattr(run_module, "measure_host_costs", lambda pipeline: costs)
-        values = {"batch_size": 4, "image_size": 8, "echo_factor": 2, "seed": 3, "shuffle_buffer_size": 8}
+        values = {
+            "batch_size": 4, "image_size": 8, "echo_factor": 2, "seed": 3, "shuffle_buffer_size": 8,
+            "keep_tags": True, "stamp_upstream": True,
+        }  # fmt: skip
         values |= {"keep_tags": True, "stamp_upstream": True}
         options = RunOptions(
             PipelineConfig(data, **(values | (pipeline or {}))),
