@@ -57,20 +57,49 @@ def measure_host_costs(pipeline: InputPipeline) -> HostCosts | None:
     return HostCosts(upstream_per_example, max(0.0, whole / batch_size - upstream_per_example))
 
 
-def predict(costs: HostCosts, device_seconds: float, factor: object, run: Phase) -> Prediction:
+@dataclass(frozen=True)
+class DeviceCosts:
+    """Time per used example at the device, from the baseline.
+
+    Attributes:
+        step_seconds: the device works on it.
+        transfer_seconds: it is copied to the device, by one core of the host.
+        shares_the_cores: whether the device is the host's own processor.
+        holds_batches: whether the device serves the repeats itself, so that a batch is copied once.
+    """
+
+    step_seconds: float
+    transfer_seconds: float
+    shares_the_cores: bool = False
+    holds_batches: bool = False
+
+
+def predict(host: HostCosts, device: DeviceCosts, cores: int, factor: object, run: Phase) -> Prediction:
     """Returns the predicted trained rate beside the measured one.
 
     Args:
-        costs: of the host.
-        device_seconds: device time per used example.
+        host: costs of the pipeline.
+        device: costs of the device.
+        cores: processor cores of the host.
         factor: the echo factor.
         run: what the run measured.
     """
+    upstream_seconds, downstream_seconds = host.upstream_seconds, host.downstream_seconds
+    copy_seconds = device.transfer_seconds / cores
+    if device.holds_batches:
+        upstream_seconds += copy_seconds
+    else:
+        downstream_seconds += copy_seconds
+    if device.shares_the_cores:
+        downstream_seconds += device.step_seconds
     model = ThroughputModel(
-        # The probes ran on all cores: their times are per core already.
-        upstream_cpu_seconds=costs.upstream_seconds,
-        downstream_cpu_seconds=costs.downstream_seconds,
-        device_seconds=device_seconds,
+        # The probes ran on all cores: their times are per example on the whole machine already.
+        upstream_cpu_seconds=upstream_seconds,
+        downstream_cpu_seconds=downstream_seconds,
+        # A copy that is made once a fresh example bounds the fresh rate, as storage does.
+        storage_seconds=device.transfer_seconds if device.holds_batches else 0.0,
+        transfer_seconds=0.0 if device.holds_batches else device.transfer_seconds,
+        device_seconds=device.step_seconds,
     )
     predicted = model.trained_examples_per_second(factor)
     measured = run.throughput.trained_examples_per_second
@@ -79,21 +108,36 @@ def predict(costs: HostCosts, device_seconds: float, factor: object, run: Phase)
         measured_trained_examples_per_second=measured,
         error=None if not measured else predicted / measured - 1.0,
         basis=(
-            f"host upstream of the echo {costs.upstream_seconds * 1e3:.3g} ms a fresh example and downstream "
-            f"{costs.downstream_seconds * 1e3:.3g} ms a used example (measured alone, all cores), "
-            f"device {device_seconds * 1e3:.3g} ms a used example"
+            f"host upstream of the echo {host.upstream_seconds * 1e3:.3g} ms a fresh example, downstream "
+            f"{host.downstream_seconds * 1e3:.3g} ms a used one (measured alone, all cores); copy to the "
+            f"device {device.transfer_seconds * 1e3:.3g} ms (one core of {cores}) and step "
+            f"{device.step_seconds * 1e3:.3g} ms a used example"
+            + (" on the same cores" if device.shares_the_cores else "")
         ),
     )
 
 
-def device_seconds_per_example(phase: Phase) -> float | None:
-    """Returns the device's busy time per example over the measured steps, or None without any."""
+def device_costs(
+    phase: Phase, shares_the_cores: bool = False, holds_batches: bool = False
+) -> DeviceCosts | None:
+    """Returns the device's costs over the measured steps of a phase, or None without any.
+
+    Args:
+        phase: the baseline.
+        shares_the_cores: whether the device is the host's own processor.
+        holds_batches: whether the device serves the repeats of the run itself.
+    """
     steps = phase.steps
     measured = [index for index, warm_up in enumerate(steps.warm_up) if not warm_up]
     examples = sum(steps.trained_examples[index] for index in measured)
     if not examples:
         return None
-    return sum(steps.end_seconds[index] - steps.start_seconds[index] for index in measured) / examples
+    return DeviceCosts(
+        step_seconds=sum(steps.end_seconds[i] - steps.start_seconds[i] for i in measured) / examples,
+        transfer_seconds=sum(steps.transfer_seconds[i] for i in measured) / examples,
+        shares_the_cores=shares_the_cores,
+        holds_batches=holds_batches,
+    )
 
 
 def _seconds_per_element(*datasets: object) -> list[float | None]:

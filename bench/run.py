@@ -6,9 +6,9 @@ import datetime
 from typing import Any
 
 from bench.elastic_echo import ElasticEcho
-from bench.environment import describe_environment
+from bench.environment import describe_environment, usable_cores
 from bench.phase_runner import PhaseRunner
-from bench.prediction import HostCosts, device_seconds_per_example, measure_host_costs, predict
+from bench.prediction import HostCosts, device_costs, measure_host_costs, predict
 from bench.progress import progress_bar, say
 from bench.result import Phase, Prediction, RunResult
 from bench.run_options import RunLimit, RunOptions
@@ -208,13 +208,17 @@ class Run:
     def _predict(self, phase: Phase) -> Prediction | None:
         if self._costs is None or self._baseline is None:
             return None
-        device_seconds = device_seconds_per_example(self._baseline)
+        device = device_costs(
+            self._baseline,
+            shares_the_cores=self._device.kind == "cpu",
+            holds_batches=self._options.pipeline.parsed_insert_point.is_on_device,
+        )
         factor: object = self._options.pipeline.parsed_echo_factor
         if self._elastic is not None:
             factor = self._describe_echo(phase)["mean_factor"]
-        if device_seconds is None or factor is None:
+        if device is None or factor is None:
             return None
-        return predict(self._costs, device_seconds, factor, phase)
+        return predict(self._costs, device, usable_cores(), factor, phase)
 
 
 def _rates(runner: PhaseRunner) -> str:

@@ -13,6 +13,11 @@ from trainer.presets import get_preset
 TRAINERS = ("auto", "inception_v3", "emulated")
 DEFAULT_ACCELERATOR = "tpu-v2-8"
 
+DEFAULT_SECONDS = 25.0
+DEFAULT_BASELINE_SECONDS = 12.0
+"""Measured time of run and baseline: with start-up, probes and warm-ups the command stays under two minutes
+on two cores, also the first time, when the default images are generated."""
+
 EMULATED_BATCH_SIZE = 128
 """Batch of an emulated accelerator unless one is given: small enough that a host of a few cores gives many
 steps a minute. The preset's step time is scaled to it, so the device's images/s are the preset's."""
@@ -77,7 +82,7 @@ class RunOptions:
     """
 
     pipeline: PipelineConfig
-    limit: RunLimit = field(default_factory=lambda: RunLimit(seconds=30.0))
+    limit: RunLimit = field(default_factory=lambda: RunLimit(seconds=DEFAULT_SECONDS))
     trainer: str = "auto"
     accelerator: str = DEFAULT_ACCELERATOR
     step_seconds: float | None = None
@@ -90,7 +95,7 @@ class RunOptions:
     jit_compile: bool = False
     reaugment_on_device: bool = False
     baseline: bool = True
-    baseline_seconds: float = 15.0
+    baseline_seconds: float = DEFAULT_BASELINE_SECONDS
     warmup_steps: int = 2
     warmup_seconds: float = 5.0
 

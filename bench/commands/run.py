@@ -166,7 +166,7 @@ EPILOG = "Example: pipebench run --echo-factor 2 --insert-point after_augment"
 @click.option(
     "--reaugment-on-device", is_flag=True, help="Distort the repeats at after_transfer: flip, shift, colour."
 )
-@click.option("--seconds", type=POSITIVE_FLOAT, help="Measured time after the warm-up [default: 30].")
+@click.option("--seconds", type=POSITIVE_FLOAT, help="Measured time after the warm-up [default: 25].")
 @click.option("--steps", type=click.IntRange(min=1), help="Training steps, in place of --seconds.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over the data, in place of --seconds.")
 @click.option(
@@ -184,13 +184,7 @@ EPILOG = "Example: pipebench run --echo-factor 2 --insert-point after_augment"
     help="Time left out of the rates, with --seconds.",
 )
 @click.option("--baseline/--no-baseline", default=True, help="Measure the same pipeline without echo first.")
-@click.option(
-    "--baseline-seconds",
-    type=POSITIVE_FLOAT,
-    default=15.0,
-    show_default=True,
-    help="Measured time of the baseline.",
-)
+@click.option("--baseline-seconds", type=POSITIVE_FLOAT, help="Measured time of the baseline [default: 12].")
 @_pipeline_options
 @_trainer_options
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Seed of shuffles, augmentation and weights.")
@@ -214,16 +208,18 @@ def command(ctx: click.Context, /, output: str | None, overwrite: bool, as_json:
 
 def _run_options(ctx: click.Context, given: dict[str, Any]) -> Any:
     from bench.default_data import default_data_dir
-    from bench.run_options import EMULATED_BATCH_SIZE, RunLimit, RunOptions
+    from bench.run_options import DEFAULT_SECONDS, EMULATED_BATCH_SIZE, RunLimit, RunOptions
     from pipeline.config import PipelineConfig
 
     limits = {name: given.pop(name) for name in ("seconds", "steps", "epochs")}
     if sum(value is not None for value in limits.values()) > 1:
         raise click.UsageError("Give only one of --seconds, --steps and --epochs.")
     if not any(limits.values()):
-        limits["seconds"] = 30.0
+        limits["seconds"] = DEFAULT_SECONDS
     if limits["seconds"] is None and not _is_given(ctx, "warmup_steps"):
         given["warmup_steps"] = 1
+    if given["baseline_seconds"] is None:
+        del given["baseline_seconds"]
     pipeline = PipelineConfig(
         data_dir=given.pop("data_dir") or default_data_dir(),
         train_split=given.pop("split"),

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench import prediction
-from bench.prediction import HostCosts, device_seconds_per_example, measure_host_costs, predict
+from bench.prediction import DeviceCosts, HostCosts, device_costs, measure_host_costs, predict
 from pipeline.config import PipelineConfig
 from pipeline.input_pipeline import InputPipeline
 from profiling.dataset_rate import DatasetRate
@@ -88,7 +88,7 @@ def measured(rate):
 
 def test_a_host_bound_prediction_shares_the_host_between_both_sides():
     # e = 2: a fresh example costs the host 10 ms and twice 5 ms, so 50 fresh and 100 trained a second.
-    made = predict(HostCosts(0.010, 0.005), device_seconds=0.002, factor=2, run=measured(80.0))
+    made = predict(HostCosts(0.010, 0.005), DeviceCosts(0.002, 0.0), cores=2, factor=2, run=measured(80.0))
     assert made.trained_examples_per_second == pytest.approx(100.0)
     assert made.measured_trained_examples_per_second == 80.0
     assert made.error == pytest.approx(0.25)
@@ -97,37 +97,70 @@ def test_a_host_bound_prediction_shares_the_host_between_both_sides():
 def test_a_device_bound_prediction_is_the_devices_rate_whatever_the_factor():
     costs = HostCosts(0.010, 0.001)
     for factor in (1, 2, 4):
-        made = predict(costs, device_seconds=0.05, factor=factor, run=measured(20.0))
+        made = predict(costs, DeviceCosts(0.05, 0.0), cores=2, factor=factor, run=measured(20.0))
         assert made.trained_examples_per_second == pytest.approx(20.0)
         assert made.error == pytest.approx(0.0)
 
 
 def test_a_fraction_is_a_factor_too():
     # 10 ms + 1.5 x 4 ms = 16 ms a fresh example: 62.5 fresh, 93.75 trained.
-    made = predict(HostCosts(0.010, 0.004), device_seconds=0.001, factor=1.5, run=measured(None))
+    made = predict(HostCosts(0.010, 0.004), DeviceCosts(0.001, 0.0), cores=2, factor=1.5, run=measured(None))
     assert made.trained_examples_per_second == pytest.approx(93.75)
 
 
 @pytest.mark.parametrize("rate", [None, 0.0])
 def test_without_a_measured_rate_there_is_no_error(rate):
-    assert predict(HostCosts(0.01, 0.0), 0.001, 2, measured(rate)).error is None
+    assert predict(HostCosts(0.01, 0.0), DeviceCosts(0.001, 0.0), 2, 2, measured(rate)).error is None
 
 
-def test_the_basis_names_the_three_costs():
-    basis = predict(HostCosts(0.0123, 0.0045), 0.0067, 2, measured(1.0)).basis
-    assert "12.3 ms" in basis and "4.5 ms" in basis and "6.7 ms" in basis
+def test_the_basis_names_the_costs():
+    basis = predict(HostCosts(0.0123, 0.0045), DeviceCosts(0.0067, 0.0089), 2, 2, measured(1.0)).basis
+    for cost in ("12.3 ms", "4.5 ms", "8.9 ms (one core of 2)", "6.7 ms"):
+        assert cost in basis
+    assert "same cores" not in basis
+
+
+def test_the_copy_to_the_device_costs_one_core_for_every_use():
+    # A fresh example costs the two cores 10 ms, each of two uses half of 4 ms: 14 ms, 71.4 fresh.
+    made = predict(HostCosts(0.010, 0.0), DeviceCosts(0.001, 0.004), cores=2, factor=2, run=measured(None))
+    assert made.trained_examples_per_second == pytest.approx(2 / 0.014)
+
+
+def test_a_slow_copy_bounds_the_trained_rate():
+    made = predict(HostCosts(0.001, 0.0), DeviceCosts(0.001, 0.02), cores=16, factor=4, run=measured(None))
+    assert made.trained_examples_per_second == pytest.approx(50.0)
+
+
+def test_a_batch_that_the_device_holds_is_copied_once():
+    # 10 ms and half of 4 ms a fresh example, whatever the factor, until the device is the limit.
+    device = DeviceCosts(0.001, 0.004, holds_batches=True)
+    for factor, trained in ((2, 2 / 0.012), (6, 6 / 0.012), (20, 1000.0)):
+        made = predict(HostCosts(0.010, 0.0), device, cores=2, factor=factor, run=measured(None))
+        assert made.trained_examples_per_second == pytest.approx(trained)
+
+
+def test_training_on_the_hosts_own_cores_is_paid_from_them():
+    # 10 ms a fresh example and 5 ms of training for each of two uses: 20 ms.
+    device = DeviceCosts(0.005, 0.0, shares_the_cores=True)
+    made = predict(HostCosts(0.010, 0.0), device, cores=2, factor=2, run=measured(None))
+    assert made.trained_examples_per_second == pytest.approx(100.0)
+    assert made.basis.endswith("on the same cores")
 
 
 def test_device_time_is_busy_time_over_examples_of_the_measured_steps(make_phase):
     # Three measured steps of 0.1 s and 8 examples; the two warm-up steps do not count.
     phase = make_phase(5, busy_seconds=0.1, wait_seconds=0.4)
     phase.steps.end_seconds[0] += 100.0
-    assert device_seconds_per_example(phase) == pytest.approx(0.1 / 8)
+    phase.steps.transfer_seconds[:] = [9.0, 9.0, 0.02, 0.03, 0.04]
+    costs = device_costs(phase, shares_the_cores=True)
+    assert costs.step_seconds == pytest.approx(0.1 / 8)
+    assert costs.transfer_seconds == pytest.approx(0.09 / 24)
+    assert costs.shares_the_cores and not costs.holds_batches
 
 
 def test_device_time_needs_a_measured_step(make_phase):
-    assert device_seconds_per_example(make_phase(2, busy_seconds=0.1, wait_seconds=0.4)) is None
-    assert device_seconds_per_example(make_phase(0, busy_seconds=0.1, wait_seconds=0.4)) is None
+    assert device_costs(make_phase(2, busy_seconds=0.1, wait_seconds=0.4)) is None
+    assert device_costs(make_phase(0, busy_seconds=0.1, wait_seconds=0.4)) is None
 
 
 def test_the_two_probes_take_turns_and_their_rounds_add_up(monkeypatch, pipeline_at):

@@ -78,8 +78,8 @@ def test_an_unknown_preset_is_answered_with_those_there_are():
         assert name in str(refused.value)
 
 
-def test_the_limit_is_thirty_seconds_unless_one_is_given():
-    assert RunOptions(PIPELINE).limit == RunLimit(seconds=30.0)
+def test_the_limit_is_some_seconds_unless_one_is_given():
+    assert RunOptions(PIPELINE).limit == RunLimit(seconds=25.0)
 
 
 def test_with_pipeline_changes_only_what_it_is_told():
