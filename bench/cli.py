@@ -11,6 +11,8 @@ import click
 
 from echoing.errors import PipebenchError
 
+DEBUG = "--debug"
+
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Measure": {
         "run": ("bench.commands.run", "pipebench run --echo-factor 2 --insert-point after_augment"),
@@ -51,7 +53,7 @@ class SectionedGroup(click.Group):
 
 
 @click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error (anywhere on the line).")
 @click.version_option(package_name="pipebench", prog_name="pipebench")
 def cli(debug: bool) -> None:
     """Find out whether your accelerator waits for data, and let data echoing fill the wait.
@@ -67,6 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: in place of those of the process, for tests.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    # Accepted behind the subcommand too, where one thinks of it.
+    debug = DEBUG in words
+    words = [word for word in words if word != DEBUG]
     try:
         sys.exit(cli.main(words, prog_name="pipebench", standalone_mode=False, obj=words) or 0)
     except click.ClickException as error:
@@ -76,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo("Interrupted.", err=True)
         sys.exit(130)
     except PipebenchError as error:
-        if "--debug" in words:
+        if debug:
             traceback.print_exc()
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)

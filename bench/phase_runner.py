@@ -41,6 +41,7 @@ class PhaseRunner:
         limit: when to stop; an epochs limit is the pipeline's own.
         warm_up: what the rates leave out.
         elastic: the elastic echo of the pipeline; None where the factor is a number.
+        max_seconds: measured time after which the phase ends even before its limit; None for no such bound.
         clock: monotonic seconds.
         wall_clock: seconds since the Unix epoch, to place the pipeline's stamps on the monotonic clock.
     """
@@ -52,6 +53,7 @@ class PhaseRunner:
         limit: RunLimit,
         warm_up: WarmUp,
         elastic: ElasticEcho | None = None,
+        max_seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
@@ -59,6 +61,7 @@ class PhaseRunner:
         self._trainer = trainer
         self._limit = limit
         self._elastic = elastic
+        self._max_seconds = max_seconds
         self._clock = clock
         self._wall_clock = wall_clock
         self._start_seconds = 0.0
@@ -66,7 +69,7 @@ class PhaseRunner:
         self._arrivals_seconds: deque[float] = deque(maxlen=MAX_ARRIVALS)
         self.meter = StepMeter(warm_up)
         self._tracker = FreshnessTracker(
-            max(MIN_TRACKED_EXAMPLES, TRACKED_BUFFERS * pipeline.example_shuffle_size),
+            max(MIN_TRACKED_EXAMPLES, TRACKED_BUFFERS * _shuffled_examples(pipeline)),
             pipeline.source.records,
         )
         self.on_step: Callable[[], None] | None = None
@@ -157,11 +160,12 @@ class PhaseRunner:
 
     def _is_done(self) -> bool:
         limit, meter = self._limit, self.meter
-        if limit.steps is not None:
-            return meter.steps >= limit.steps
-        if limit.seconds is not None:
-            return meter.is_warm and meter.measured_steps > 0 and meter.measured_seconds >= limit.seconds
-        return False
+        if limit.steps is not None and meter.steps >= limit.steps:
+            return True
+        bounds = [seconds for seconds in (limit.seconds, self._max_seconds) if seconds is not None]
+        if not bounds or not meter.measured_steps:
+            return False
+        return meter.measured_seconds >= min(bounds)
 
     def _timeline(self) -> list[tuple[int, list[float]]]:
         """Returns the upstream arrivals during some steps in the middle of the measured part.
@@ -182,3 +186,9 @@ class PhaseRunner:
             since = ends[index - 1] if index else 0.0
             timeline.append((index, [time for time in arrivals if since < time <= ends[index]]))
         return timeline
+
+
+def _shuffled_examples(pipeline: InputPipeline) -> int:
+    """Returns how many examples the largest shuffle buffer holds."""
+    config = pipeline.config
+    return max(pipeline.example_shuffle_size, config.batch_shuffle_buffer_size * config.batch_size)

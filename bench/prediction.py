@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.result import Phase, Prediction
+from echoing.echo_factor import EchoFactor
 from pipeline.input_pipeline import InputPipeline
 from pipeline.storage import shards_dataset
 from profiling.dataset_rate import measure_dataset_rate
@@ -16,6 +17,9 @@ PROBE_ROUNDS = 2
 PROBE_SECONDS = 2.5
 """Measured time of each turn: long against a batch on a slow host, short against the run."""
 PROBE_WARMUP_SECONDS = 1.0
+
+SUFFICIENT_SHARE = 0.99
+"""Share of the device's rate that counts as keeping it busy: an elastic echo aims at 1 % of waiting."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ def measure_host_costs(pipeline: InputPipeline) -> HostCosts | None:
     batch_size = pipeline.config.batch_size
     point = pipeline.config.parsed_insert_point
     stages = plain.stages()
-    shards = shards_dataset(plain.source.shards)
+    # With the options of the run: its order is sloppy unless asked otherwise.
+    shards = shards_dataset(plain.source.shards).with_options(plain.options())
     if point.is_on_device:
         # All of the host's work is upstream: the repeats never leave the device.
         (whole,) = _seconds_per_element(stages(shards))
@@ -84,6 +89,34 @@ def predict(host: HostCosts, device: DeviceCosts, cores: int, factor: object, ru
         factor: the echo factor.
         run: what the run measured.
     """
+    model = _model(host, device, cores)
+    predicted = model.trained_examples_per_second(factor)
+    measured = run.throughput.trained_examples_per_second
+    return Prediction(
+        trained_examples_per_second=predicted,
+        measured_trained_examples_per_second=measured,
+        error=None if not measured else predicted / measured - 1.0,
+        basis=_basis(host, device, cores, factor),
+    )
+
+
+def smallest_sufficient_factor(host: HostCosts, device: DeviceCosts, cores: int, max_factor: float) -> float:
+    """Returns the smallest factor that keeps the device busy, or the largest allowed where none does.
+
+    Args:
+        host: costs of the pipeline.
+        device: costs of the device.
+        cores: processor cores of the host.
+        max_factor: the largest factor allowed.
+    """
+    model = _model(host, device, cores)
+    wanted = SUFFICIENT_SHARE / device.step_seconds if device.step_seconds else float("inf")
+    hundredths = range(100, int(max_factor * 100) + 1)
+    enough = (n / 100 for n in hundredths if model.trained_examples_per_second(n / 100) >= wanted)
+    return next(enough, max_factor)
+
+
+def _model(host: HostCosts, device: DeviceCosts, cores: int) -> ThroughputModel:
     upstream_seconds, downstream_seconds = host.upstream_seconds, host.downstream_seconds
     copy_seconds = device.transfer_seconds / cores
     if device.holds_batches:
@@ -92,7 +125,7 @@ def predict(host: HostCosts, device: DeviceCosts, cores: int, factor: object, ru
         downstream_seconds += copy_seconds
     if device.shares_the_cores:
         downstream_seconds += device.step_seconds
-    model = ThroughputModel(
+    return ThroughputModel(
         # The probes ran on all cores: their times are per example on the whole machine already.
         upstream_cpu_seconds=upstream_seconds,
         downstream_cpu_seconds=downstream_seconds,
@@ -101,19 +134,15 @@ def predict(host: HostCosts, device: DeviceCosts, cores: int, factor: object, ru
         transfer_seconds=0.0 if device.holds_batches else device.transfer_seconds,
         device_seconds=device.step_seconds,
     )
-    predicted = model.trained_examples_per_second(factor)
-    measured = run.throughput.trained_examples_per_second
-    return Prediction(
-        trained_examples_per_second=predicted,
-        measured_trained_examples_per_second=measured,
-        error=None if not measured else predicted / measured - 1.0,
-        basis=(
-            f"host upstream of the echo {host.upstream_seconds * 1e3:.3g} ms a fresh example, downstream "
-            f"{host.downstream_seconds * 1e3:.3g} ms a used one (measured alone, all cores); copy to the "
-            f"device {device.transfer_seconds * 1e3:.3g} ms (one core of {cores}) and step "
-            f"{device.step_seconds * 1e3:.3g} ms a used example"
-            + (" on the same cores" if device.shares_the_cores else "")
-        ),
+
+
+def _basis(host: HostCosts, device: DeviceCosts, cores: int, factor: object) -> str:
+    return (
+        f"factor {EchoFactor.parse(factor)}, host upstream of the echo {host.upstream_seconds * 1e3:.3g} ms "
+        f"a fresh example, downstream {host.downstream_seconds * 1e3:.3g} ms a used one (measured alone, all "
+        f"cores); copy to the device {device.transfer_seconds * 1e3:.3g} ms (one core of {cores}) and step "
+        f"{device.step_seconds * 1e3:.3g} ms a used example"
+        + (" on the same cores" if device.shares_the_cores else "")
     )
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from bench.elastic_echo import ElasticEcho
+from bench.elastic_echo import MAX_STEPS_PER_LOOP, ElasticEcho
 from bench.environment import describe_environment, usable_cores
 from bench.phase_runner import PhaseRunner
-from bench.prediction import HostCosts, device_costs, measure_host_costs, predict
+from bench.prediction import HostCosts, device_costs, measure_host_costs, predict, smallest_sufficient_factor
 from bench.progress import progress_bar, say
 from bench.result import Phase, Prediction, RunResult
 from bench.run_options import RunLimit, RunOptions
 from bench.run_warnings import run_warnings
 from bench.trainers import make_trainer
 from bench.verdict_text import verdict_text
-from echoing.errors import DataError
+from echoing.errors import DataError, PipebenchError
 from pipeline.data_source import DataSource
 from pipeline.diagnosis import PIPELINE_ERRORS, explain_failure
 from pipeline.input_pipeline import InputPipeline
@@ -25,15 +25,16 @@ from trainer.step import DeviceDescription
 
 
 class RunInterruptedError(Exception):
-    """The run was stopped from outside; what it measured until then is in `result`.
+    """The run ended before its time; what it measured until then is in `result`.
 
     Attributes:
         result: the incomplete record.
-        exit_code: 130 for an interrupt, 143 for a termination, as shells report them.
+        exit_code: 130 for an interrupt, 143 for a termination, as shells report them; that of the error that
+            ended it otherwise.
     """
 
     def __init__(self, result: RunResult, exit_code: int) -> None:
-        super().__init__("interrupted")
+        super().__init__(result.interrupted_by)
         self.result = result
         self.exit_code = exit_code
 
@@ -61,7 +62,10 @@ class Run:
         self._pipeline = InputPipeline(self._options.pipeline, is_training=True, source=source)
         self._elastic: ElasticEcho | None = None
         if options.pipeline.is_elastic:
-            self._elastic = ElasticEcho(self._pipeline, takes_iterables=options.trainer == "emulated")
+            emulated = options.trainer == "emulated"
+            self._elastic = ElasticEcho(
+                self._pipeline, emulated, 0 if emulated else min(options.steps_per_loop, MAX_STEPS_PER_LOOP)
+            )
         self._baseline: Phase | None = None
         self._warnings: list[str] = []
         self._costs: HostCosts | None = None
@@ -70,8 +74,9 @@ class Run:
         """Runs the phases and returns the record.
 
         Raises:
-            DataError: the data cannot be read, decoded or trained on.
-            RunInterruptedError: Ctrl-C or a termination; it carries the incomplete record.
+            PipebenchError: the data cannot be read, decoded or trained on, and no step was made.
+            RunInterruptedError: Ctrl-C, a termination, or an error after some steps; it carries the
+                incomplete record.
         """
         # Made before the baseline, so that minutes do not pass before an option is refused.
         runner = self._runner(self._pipeline, self._options.limit, self._elastic)
@@ -86,6 +91,10 @@ class Run:
             terminated = isinstance(interrupt, Terminated)
             result = self._result(runner.phase(), "SIGTERM" if terminated else "Ctrl-C")
             raise RunInterruptedError(result, 143 if terminated else 130) from None
+        except PipebenchError as error:
+            if not runner.meter.steps:
+                raise
+            raise RunInterruptedError(self._result(runner.phase(), str(error)), error.exit_code) from error
         return self._result(runner.phase(), "")
 
     def _measure_baseline(self) -> None:
@@ -102,9 +111,10 @@ class Run:
         with progress_bar("Measuring the pipeline alone"):
             self._costs = self._guarded(lambda: measure_host_costs(endless))
         steps = limit.steps
-        runner = self._runner(
-            plain, RunLimit(steps=steps) if steps else RunLimit(seconds=self._options.baseline_seconds)
-        )
+        seconds = self._options.baseline_seconds
+        # By steps where the run is, but never longer than a baseline may be.
+        baseline_limit = RunLimit(steps=steps) if steps else RunLimit(seconds=seconds)
+        runner = self._runner(plain, baseline_limit, max_seconds=seconds)
         try:
             self._run_phase(runner, "Baseline without echo")
         finally:
@@ -113,7 +123,11 @@ class Run:
                 self._baseline = runner.phase()
 
     def _runner(
-        self, pipeline: InputPipeline, limit: RunLimit, elastic: ElasticEcho | None = None
+        self,
+        pipeline: InputPipeline,
+        limit: RunLimit,
+        elastic: ElasticEcho | None = None,
+        max_seconds: float | None = None,
     ) -> PhaseRunner:
         # A batch that the device holds is repeated in the run alone: the baseline's pipeline has no echo.
         options = self._options if pipeline is self._pipeline else self._options.with_pipeline(echo_factor=1)
@@ -122,7 +136,7 @@ class Run:
         # Steps and epochs are counted out by the user, who may want few: only the first step is left out.
         timed = limit.seconds is not None
         warm_up = WarmUp(options.warmup_steps, options.warmup_seconds if timed else 0.0)
-        return PhaseRunner(pipeline, trainer, limit, warm_up, elastic)
+        return PhaseRunner(pipeline, trainer, limit, warm_up, elastic, max_seconds)
 
     def _run_phase(self, runner: PhaseRunner, title: str) -> None:
         device = self._device
@@ -213,11 +227,12 @@ class Run:
             shares_the_cores=self._device.kind == "cpu",
             holds_batches=self._options.pipeline.parsed_insert_point.is_on_device,
         )
-        factor: object = self._options.pipeline.parsed_echo_factor
-        if self._elastic is not None:
-            factor = self._describe_echo(phase)["mean_factor"]
-        if device is None or factor is None:
+        if device is None:
             return None
+        config = self._options.pipeline
+        factor: object = config.parsed_echo_factor
+        if config.is_elastic:
+            factor = smallest_sufficient_factor(self._costs, device, usable_cores(), config.max_echo_factor)
         return predict(self._costs, device, usable_cores(), factor, phase)
 
 

@@ -16,6 +16,17 @@ MAX_BUFFER_SHARE = 0.5
 """Share of the machine's memory from which a shuffle buffer deserves a warning."""
 
 
+def advance_warnings(options: RunOptions, source: DataSource) -> list[str]:
+    """Returns what can be said before the run.
+
+    Args:
+        options: the run's options.
+        source: the data.
+    """
+    duplicates = options.pipeline.duplicates_warning
+    return [*([duplicates] if duplicates else []), *_memory(options, source)]
+
+
 def run_warnings(options: RunOptions, source: DataSource, phase: Phase) -> list[str]:
     """Returns warnings about a run.
 
@@ -24,7 +35,7 @@ def run_warnings(options: RunOptions, source: DataSource, phase: Phase) -> list[
         source: the data.
         phase: what was measured.
     """
-    warnings = [*_duplicates(options), *_memory(options, source)]
+    warnings = advance_warnings(options, source)
     if phase.counts.measured_steps < MIN_MEASURED_STEPS:
         warnings.append(
             f"Only {phase.counts.measured_steps} steps were measured after the warm-up; for rates to trust, "
@@ -36,21 +47,6 @@ def run_warnings(options: RunOptions, source: DataSource, phase: Phase) -> list[
             "`pipebench data check` names them."
         )
     return warnings
-
-
-def _duplicates(options: RunOptions) -> list[str]:
-    pipeline = options.pipeline
-    if not pipeline.echoes_examples or (
-        pipeline.shuffles_after_echo and (pipeline.shuffle_buffer_bytes or pipeline.shuffle_buffer_size > 1)
-    ):
-        return []
-    if pipeline.is_elastic:
-        return ["No shuffle after the echo: the repeats of an example stand side by side in one batch."]
-    distinct = max(1, round(pipeline.batch_size / float(pipeline.parsed_echo_factor)))
-    return [
-        f"No shuffle after the echo: a batch of {pipeline.batch_size} holds about {distinct} different "
-        f"examples and {pipeline.batch_size - distinct} duplicates of them. Give --shuffle-buffer-size."
-    ]
 
 
 def _memory(options: RunOptions, source: DataSource) -> list[str]:

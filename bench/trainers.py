@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import random
 from dataclasses import replace
 
+from bench.elastic_echo import MAX_STEPS_PER_LOOP
 from bench.run_options import EMULATED_BATCH_SIZE, REAL_BATCH_SIZE, RunOptions
 from echoing.errors import OptionError
+from pipeline.config import ELASTIC
 from pipeline.data_source import DataSource
 from trainer.device_echo import DeviceEcho
 from trainer.step import Trainer
@@ -20,15 +21,15 @@ def complete_options(options: RunOptions, batch_size_given: bool) -> RunOptions:
     """Returns the options with the trainer chosen, the trainer's batch size, and a seed.
 
     Args:
-        options: the run's options; the trainer `auto` trains for real where an accelerator is visible.
+        options: the run's options; the trainer `auto` trains for real where a GPU is visible.
         batch_size_given: whether the user chose the batch size.
     """
     kind = options.trainer
     if kind == "auto":
         import tensorflow as tf
 
-        accelerators = tf.config.list_physical_devices("GPU") + tf.config.list_physical_devices("TPU")
-        kind = "inception_v3" if accelerators else "emulated"
+        # A TPU needs a distribution strategy, which the trainer does not have yet.
+        kind = "inception_v3" if tf.config.list_physical_devices("GPU") else "emulated"
     options = replace(options, trainer=kind)
     if not batch_size_given:
         options = options.with_pipeline(
@@ -76,7 +77,12 @@ def make_trainer(options: RunOptions, source: DataSource) -> Trainer:
             batch_size=batch_size,
             optimizer=options.optimizer,
             learning_rate=options.learning_rate,
-            steps_per_loop=options.steps_per_loop,
+            steps_per_loop=(
+                min(options.steps_per_loop, MAX_STEPS_PER_LOOP)
+                if options.pipeline.is_elastic
+                else options.steps_per_loop
+            ),
+            compute_dtype=options.pipeline.dtype,
             jit_compile=options.jit_compile,
             seed=seed,
             device_echo=device_echo,
@@ -88,8 +94,19 @@ def _device_echo(options: RunOptions) -> DeviceEcho | None:
     pipeline = options.pipeline
     if not (pipeline.is_echoed and pipeline.parsed_insert_point.is_on_device):
         return None
+    if pipeline.is_elastic and options.trainer != "emulated":
+        raise OptionError(
+            "echo_factor",
+            ELASTIC,
+            "a number where real training echoes at after_transfer",
+            "An elastic factor works at every earlier point.",
+        )
+    if pipeline.is_elastic and pipeline.max_echo_factor != int(pipeline.max_echo_factor):
+        raise OptionError(
+            "max_echo_factor", pipeline.max_echo_factor, "a whole number where the device repeats batches"
+        )
     return DeviceEcho(
         reaugment=options.reaugment_on_device,
-        opportunistic_max_uses=math.floor(pipeline.max_echo_factor) if pipeline.is_elastic else None,
+        opportunistic_max_uses=int(pipeline.max_echo_factor) if pipeline.is_elastic else None,
         seed=pipeline.seed or 0,
     )

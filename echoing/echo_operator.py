@@ -8,7 +8,9 @@ from typing import Any
 import tensorflow as tf
 
 from echoing.checks import check_integer
-from echoing.echo_factor import EchoFactor
+from echoing.echo_factor import MAX_FACTOR, EchoFactor
+from echoing.errors import OptionError
+from echoing.shuffle_budget import element_bytes_of, elements_for_budget
 
 VARIABLE_FACTOR_UNIT = 10**6
 """A factor that is a variable counts in millionths: exact for six decimals, whatever the variable's type."""
@@ -18,6 +20,7 @@ def echo(
     factor: object,
     *,
     shuffle_buffer_size: int = 0,
+    shuffle_buffer_bytes: int | None = None,
     seed: int | None = None,
     reshuffle_each_iteration: bool = True,
     with_repeat_index: bool = False,
@@ -25,7 +28,7 @@ def echo(
     """Returns a transformation that uses each element `factor` times: `dataset.apply(echo(2))`.
 
     Length: n elements become floor(n e); the cardinality says so where the input's is known, and an infinite
-    input stays infinite. A factor of 1 returns the dataset itself, unless the repeat index is asked for.
+    input stays infinite. A factor of 1 adds no echo, unless the repeat index is asked for.
 
     Order: the uses of one element follow each other, and elements keep their order, until the shuffle
     buffer, which stands after the echo as in Choi et al. (2019), arXiv 1907.05550, section 2. For a
@@ -52,6 +55,9 @@ def echo(
         factor: how often each element is used, e >= 1: a number, or a scalar float `tf.Variable`. A float
             counts as the decimal that it prints as.
         shuffle_buffer_size: elements in the shuffle buffer after the echo; 0 leaves the shuffle out.
+        shuffle_buffer_bytes: memory of that buffer, in place of its size, for elements whose size is known
+            from their specification. The uses of one element share its memory; see
+            `echoing.shuffle_budget`. A variable factor counts as 1, its smallest value.
         seed: seed of the shuffle; None draws one.
         reshuffle_each_iteration: whether each pass over the dataset is shuffled differently.
         with_repeat_index: whether elements become `(repeat_index, element)`; the index is a scalar int64,
@@ -64,16 +70,21 @@ def echo(
     variable = factor if isinstance(factor, tf.Variable) else None
     parsed = EchoFactor.parse(1 if variable is not None else factor)
     check_integer("shuffle_buffer_size", shuffle_buffer_size, minimum=0, advice="0 leaves the shuffle out.")
+    if shuffle_buffer_bytes is not None:
+        check_integer("shuffle_buffer_bytes", shuffle_buffer_bytes, minimum=1)
+        if shuffle_buffer_size:
+            raise OptionError("shuffle_buffer_size", shuffle_buffer_size, "0 beside shuffle_buffer_bytes")
 
     def transform(dataset: tf.data.Dataset) -> tf.data.Dataset:
+        buffer = shuffle_buffer_size
+        if shuffle_buffer_bytes is not None:
+            buffer = elements_for_budget(shuffle_buffer_bytes, element_bytes_of(dataset.element_spec), parsed)
         if variable is not None:
             dataset = _repeat_by_variable(dataset, variable, with_repeat_index)
         elif not parsed.is_one or with_repeat_index:
             dataset = _repeat_elements(dataset, parsed, with_repeat_index)
-        if shuffle_buffer_size:
-            dataset = dataset.shuffle(
-                shuffle_buffer_size, seed=seed, reshuffle_each_iteration=reshuffle_each_iteration
-            )
+        if buffer:
+            dataset = dataset.shuffle(buffer, seed=seed, reshuffle_each_iteration=reshuffle_each_iteration)
         return dataset
 
     return transform
@@ -136,7 +147,8 @@ def _count_by_variable(dataset: tf.data.Dataset, factor: tf.Variable) -> tf.data
     def count(credit: Any, element: Any) -> tuple[Any, Any]:
         value = tf.cast(factor.read_value(), tf.float64)
         valid = tf.debugging.Assert(
-            tf.math.is_finite(value) & (value >= 1), ["The echo factor must be a number >= 1, but is", value]
+            (value >= 1) & (value <= MAX_FACTOR),  # also false for NaN
+            [f"The echo factor must be a number >= 1 and <= {MAX_FACTOR}, but is", value],
         )
         with tf.control_dependencies([valid]):
             credit += tf.cast(tf.round(value * VARIABLE_FACTOR_UNIT), tf.int64)

@@ -17,6 +17,10 @@ class PipebenchError(Exception):
     exit_code = 2
 
 
+class EchoWarning(UserWarning):
+    """A legal setting that wastes what the echo is for; the message says how much, and the way out."""
+
+
 class OptionError(PipebenchError, ValueError):
     """An option has a value that is not allowed.
 

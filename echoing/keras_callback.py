@@ -28,6 +28,14 @@ class EchoCallback(keras.callbacks.Callback):
         """Takes in the batch, and sets the elastic factor."""
         self._measured.on_step()
 
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Leaves out what happened since the last epoch."""
+        self._measured.pause()
+
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Leaves out the evaluation."""
+        self._measured.pause()
+
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Adds the accounts to the logs."""
         if logs is None:

@@ -118,6 +118,10 @@ class MeasuredEcho:
             self.variable.assign(self.controller.factor)
         return self.controller.factor
 
+    def pause(self) -> None:
+        """Says that what comes next is no training, such as an evaluation: its time is not a step's."""
+        self._last_seconds = None
+
     def report(self) -> FreshnessReport:
         """Returns the accounts of the batches taken in by `on_step`."""
         return self._tracker.report()

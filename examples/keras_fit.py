@@ -6,13 +6,13 @@ Run it with `python examples/keras_fit.py`. The data is random and slow to read,
 from __future__ import annotations
 
 import argparse
+import time
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from echoing.elastic import ElasticOptions
-from echoing.keras_callback import EchoCallback
-from echoing.measured_echo import MeasuredEcho
+from echoing import EchoCallback, ElasticOptions, MeasuredEcho
 
 BATCH_SIZE = 32
 
@@ -20,16 +20,22 @@ BATCH_SIZE = 32
 def slow_examples(records: int, milliseconds: int) -> tf.data.Dataset:
     """Returns numbered random images that take some time each, like a slow store."""
 
+    def wait(index: np.int64) -> np.int64:
+        time.sleep(milliseconds / 1000)
+        return index
+
     def read(index: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        begun = tf.timestamp()
-        until = tf.while_loop(
-            lambda now: now - begun < milliseconds / 1000, lambda now: [tf.timestamp()], [begun]
-        )
-        with tf.control_dependencies(until):
-            image = tf.random.stateless_uniform([16, 16, 3], [7, index])
+        index = tf.ensure_shape(tf.numpy_function(wait, [index], tf.int64), [])
+        image = tf.random.stateless_uniform([16, 16, 3], [7, index])
         return image, tf.cast(tf.reduce_mean(image) > 0.5, tf.int32)
 
     return tf.data.Dataset.range(records).map(read)
+
+
+def flip(image: tf.Tensor, tags: dict[str, tf.Tensor]) -> tf.Tensor:
+    """Mirrors half of the images: differently for each repeat, and reproducibly."""
+    seed = tf.random.fold_in(tf.random.fold_in([7, 0], tags["example_id"]), tags["repeat_index"])
+    return tf.image.stateless_random_flip_left_right(image, seed)
 
 
 def main() -> None:
@@ -47,7 +53,7 @@ def main() -> None:
         slow_examples(arguments.records, arguments.milliseconds)
         .repeat()
         .apply(measured.echo)
-        .map(lambda tags, example: (tags, (tf.image.random_flip_left_right(example[0]), example[1])))
+        .map(lambda tags, example: (tags, (flip(example[0], tags), example[1])))
         .batch(BATCH_SIZE, drop_remainder=True)
         .prefetch(2)
         .apply(measured.measure)

@@ -10,7 +10,7 @@ import argparse
 
 import tensorflow as tf
 
-from echoing.measured_echo import MeasuredEcho
+from echoing import MeasuredEcho
 
 service = tf.data.experimental.service
 

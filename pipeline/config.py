@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from echoing.checks import check_choice, check_integer, check_number
-from echoing.echo_factor import EchoFactor
+from echoing.echo_factor import MAX_FACTOR, EchoFactor
 from echoing.errors import OptionError
 from echoing.insertion_point import InsertionPoint
 
@@ -45,6 +45,7 @@ class PipelineConfig:
         seed: seed of every shuffle and of the augmentation; None draws one.
         shuffle_buffer_bytes: memory of the example shuffle buffer, in place of its size in examples; or None.
         batch_shuffle_buffer_size: batches in a shuffle buffer after an echo of batches; 0 leaves it out.
+        batch_shuffle_buffer_bytes: memory of that buffer, in place of its size; or None.
         echo_factor: how often each upstream element is used, >= 1, or `elastic`.
         max_echo_factor: upper bound of the elastic factor.
         insert_point: where the echo stands, in either spelling.
@@ -74,6 +75,7 @@ class PipelineConfig:
     shuffle_buffer_size: int = 1000
     shuffle_buffer_bytes: int | None = None
     batch_shuffle_buffer_size: int = 0
+    batch_shuffle_buffer_bytes: int | None = None
     num_parallel_calls: int | None = None
     prefetch_examples: int = 64
     prefetch_batches: int = 2
@@ -112,7 +114,9 @@ class PipelineConfig:
             check_integer("shuffle_buffer_bytes", self.shuffle_buffer_bytes, minimum=1)
         check_integer("batch_shuffle_buffer_size", self.batch_shuffle_buffer_size, minimum=0)
         check_choice("echo_shuffle", self.echo_shuffle, ECHO_SHUFFLES)
-        check_number("max_echo_factor", self.max_echo_factor, minimum=1)
+        check_number("max_echo_factor", self.max_echo_factor, minimum=1, maximum=MAX_FACTOR)
+        if self.batch_shuffle_buffer_bytes is not None:
+            check_integer("batch_shuffle_buffer_bytes", self.batch_shuffle_buffer_bytes, minimum=1)
         if self.num_parallel_calls is not None:
             check_integer("num_parallel_calls", self.num_parallel_calls, minimum=1)
         check_integer("prefetch_examples", self.prefetch_examples, minimum=0)
@@ -159,6 +163,21 @@ class PipelineConfig:
     def echoes_examples(self) -> bool:
         """Whether single examples are echoed."""
         return self.is_echoed and not self.parsed_insert_point.echoes_batches
+
+    @property
+    def duplicates_warning(self) -> str:
+        """What follows from repeats that land side by side in one batch; empty where they do not."""
+        buffered = self.shuffle_buffer_bytes is not None or self.shuffle_buffer_size > 1
+        if not self.echoes_examples or (self.shuffles_after_echo and buffered):
+            return ""
+        if self.is_elastic:
+            return "No shuffle after the echo: the repeats of an example stand side by side in one batch."
+        distinct = self.parsed_echo_factor.distinct_in_batch(self.batch_size)
+        duplicates = self.batch_size - distinct
+        return (
+            f"No shuffle after the echo: a batch of {self.batch_size} holds {distinct:.4g} different "
+            f"examples on average and {duplicates:.4g} duplicates of them. Give a shuffle buffer."
+        )
 
     @property
     def shuffles_after_echo(self) -> bool:

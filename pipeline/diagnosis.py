@@ -51,6 +51,7 @@ def explain_failure(
     """
     decode = Decode(use_annotated_boxes)
     deadline = clock() + budget_seconds
+    searched = "in all of the records"
     for shard in source.shards:
         try:
             found = _first_bad_record(shard, decode, advice, lambda: clock() >= deadline)
@@ -60,10 +61,11 @@ def explain_failure(
         if found is not None:
             return found
         if clock() >= deadline:
+            searched = f"in {budget_seconds:g} s of looking"
             break
     words = _first_line(error)
     return DataError(
-        f"The pipeline failed, and no bad record was found in {budget_seconds:g} s of looking: {words}. "
+        f"The pipeline failed, and no bad record was found {searched}: {words}. "
         f"`pipebench data check {source.data_dir}` reads all of them."
     )
 

@@ -23,12 +23,14 @@ class Echo:
         prefetch_elements: elements held ready before the echo, so that upstream goes on while the repeats of
             one element are served; 0 leaves it out.
         shuffle_buffer_size: elements in the shuffle buffer after the echo; 0 leaves it out.
+        shuffle_buffer_bytes: memory of that buffer, in place of its size; or None.
         seed: seed of the shuffle; None draws one.
     """
 
     factor: EchoFactor | tf.Variable
     prefetch_elements: int = 0
     shuffle_buffer_size: int = 0
+    shuffle_buffer_bytes: int | None = None
     seed: int | None = None
     name: str = "echo"
 
@@ -40,6 +42,7 @@ class Echo:
             echo(
                 self.factor,
                 shuffle_buffer_size=self.shuffle_buffer_size,
+                shuffle_buffer_bytes=self.shuffle_buffer_bytes,
                 seed=self.seed,
                 with_repeat_index=True,
             )

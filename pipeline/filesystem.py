@@ -177,6 +177,12 @@ def remove(path: str) -> None:
         os.remove(path)  # noqa: PTH107
 
 
+def remove_empty_folder(path: str) -> None:
+    """Removes a local folder if nothing is in it; a remote file system has no empty folders to speak of."""
+    if not is_remote(path) and not os.listdir(path):  # noqa: PTH208
+        os.rmdir(path)  # noqa: PTH106
+
+
 def _remote(path: str, operation: str) -> Any:
     try:
         return getattr(_gfile(), operation)(path)

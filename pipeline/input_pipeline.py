@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import warnings
 from dataclasses import replace
 
 import tensorflow as tf
 
 from echoing.checks import check_integer
-from echoing.errors import DataError
+from echoing.errors import DataError, EchoWarning
 from echoing.insertion_point import InsertionPoint
 from echoing.shuffle_budget import elements_for_budget
 from pipeline.augment import Augment
@@ -82,13 +83,23 @@ class InputPipeline:
             DataError: there are too few records for one batch.
         """
         stages = self.stages(batch_size, input_context)
+        if self.is_training and self.config.duplicates_warning:
+            warnings.warn(self.config.duplicates_warning, EchoWarning, stacklevel=2)
         dataset = stages(shards_dataset(self.source.shards))
+        return dataset.with_options(self.options(input_context))
+
+    def options(self, input_context: tf.distribute.InputContext | None = None) -> tf.data.Options:
+        """Returns the tf.data options of the dataset; a prefix of the stages wants the same ones.
+
+        Args:
+            input_context: as in `__call__`.
+        """
         options = tf.data.Options()
         options.deterministic = self.config.deterministic or not self.is_training
         if input_context is not None:
             # Each host reads its share already.
             options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-        return dataset.with_options(options)
+        return options
 
     def stages(
         self, batch_size: int | None = None, input_context: tf.distribute.InputContext | None = None
@@ -136,11 +147,6 @@ class InputPipeline:
         transfer = Transfer(config.dtype, config.prefetch_batches, config.keep_tags)
 
         return self._with_echo(Pipeline((storage, decode, augment, batching, transfer)))
-
-    @property
-    def records_per_pass(self) -> int | None:
-        """Records in one epoch, or None where counting them would take reading them over a network."""
-        return self.source.records
 
     def steps_in(self, epochs: int = 1, batch_size: int | None = None) -> int | None:
         """Returns the training steps of so many epochs on one host, or None where the records are not known.
@@ -247,4 +253,11 @@ class InputPipeline:
         if config.parsed_insert_point.is_on_device:
             return EchoOnDevice(factor)
         # One batch held ready, so that upstream makes the next while the repeats of one are served.
-        return Echo(factor, 1, config.batch_shuffle_buffer_size, seed=self.seed)
+        in_bytes = config.batch_shuffle_buffer_bytes
+        return Echo(
+            factor,
+            prefetch_elements=1,
+            shuffle_buffer_size=config.batch_shuffle_buffer_size if in_bytes is None else 0,
+            shuffle_buffer_bytes=in_bytes,
+            seed=self.seed,
+        )

@@ -20,7 +20,7 @@ class BatchSource:
 
     Args:
         dataset: a `tf.data.Dataset` of dictionaries, or any iterable of dictionaries of arrays; the wait for
-            the latter cannot be cancelled.
+            the latter can be cancelled if it has a method `cancel`.
     """
 
     def __init__(self, dataset: Any) -> None:
@@ -38,6 +38,8 @@ class BatchSource:
         """Ends a wait for the next batch at once, with an error in the thread that waits."""
         if self._manager is not None:
             self._manager.start_cancel()
+        elif hasattr(self._dataset, "cancel"):
+            self._dataset.cancel()
 
     def __iter__(self) -> Generator[Batch, None, None]:
         """Yields each batch; the arrays are views of TensorFlow's memory and must not be written to.

@@ -10,9 +10,12 @@ from typing import Any
 import click
 
 from bench.environment import repeat_command
+from bench.option_conflicts import refuse_conflicts
 from bench.option_types import ECHO_FACTOR, INSERT_POINT, NON_EMPTY, POSITIVE_FLOAT
 from bench.output_folder import check_output_folder, default_output_folder
 from bench.progress import say
+from echoing.errors import PipebenchError
+from pipeline import filesystem
 
 
 def _pipeline_options(function: Any) -> Any:
@@ -27,7 +30,7 @@ def _pipeline_options(function: Any) -> Any:
         click.option("--image-size", type=positive, default=299, show_default=True, help="Pixels a side."),
         click.option(
             "--precision", type=click.Choice(["float32", "bfloat16"]), default="float32", show_default=True,
-            help="Type of the images on their way to the device.",
+            help="Type of the images that go to the device, and of real training's activations.",
         ),
         click.option(
             "--shuffle-buffer-size", type=natural, default=1000, show_default=True,
@@ -40,6 +43,9 @@ def _pipeline_options(function: Any) -> Any:
         click.option(
             "--batch-shuffle-buffer-size", type=natural, default=0, show_default=True,
             help="Batches in a shuffle buffer after an echo of batches.",
+        ),
+        click.option(
+            "--batch-shuffle-buffer-bytes", type=positive, help="Memory of that buffer, in place of size.",
         ),
         click.option(
             "--cycle-length", type=positive, default=8, show_default=True, help="Shards read at a time."
@@ -154,7 +160,7 @@ EPILOG = "Example: pipebench run --echo-factor 2 --insert-point after_augment"
     default="after_augment",
     show_default=True,
     help="Where the echo stands: after_read, after_decode (= before_augment), after_augment "
-    "(= before_batch), after_batch (= before_transfer) or after_transfer (on the device).",
+    "(= before_batch), after_batch (= before_transfer) or after_transfer (= before_step, on the device).",
 )
 @click.option(
     "--echo-shuffle",
@@ -203,7 +209,12 @@ def command(ctx: click.Context, /, output: str | None, overwrite: bool, as_json:
     check_output_folder(folder, overwrite)
     # The words that `main` was given, which are not the process's own where a test gives them.
     words = list(ctx.obj or sys.argv[1:])
-    _execute(options, words, _is_given(ctx, "batch_size"), folder, as_json)
+    try:
+        _execute(ctx, options, words, folder, as_json)
+    except (PipebenchError, click.UsageError):
+        # An error before anything was written leaves nothing behind.
+        filesystem.remove_empty_folder(folder)
+        raise
 
 
 def _run_options(ctx: click.Context, given: dict[str, Any]) -> Any:
@@ -233,7 +244,8 @@ def _run_options(ctx: click.Context, given: dict[str, Any]) -> Any:
             name: given.pop(name)
             for name in (
                 "echo_factor", "max_echo_factor", "insert_point", "echo_shuffle",
-                "shuffle_buffer_bytes", "batch_shuffle_buffer_size", "file_pattern", "image_size",
+                "shuffle_buffer_bytes", "batch_shuffle_buffer_size",
+                "batch_shuffle_buffer_bytes", "file_pattern", "image_size",
                 "shuffle_buffer_size",
                 "cycle_length", "read_buffer_bytes", "num_parallel_calls", "prefetch_examples",
                 "prefetch_batches", "cache", "deterministic", "use_annotated_boxes", "cb_distortion_range",
@@ -244,7 +256,7 @@ def _run_options(ctx: click.Context, given: dict[str, Any]) -> Any:
     return RunOptions(pipeline=pipeline, limit=RunLimit(**limits), **given)
 
 
-def _execute(options: Any, words: list[str], batch_size_given: bool, folder: str, as_json: bool) -> None:
+def _execute(ctx: click.Context, options: Any, words: list[str], folder: str, as_json: bool) -> None:
     from bench.run_data import is_generated, open_run_data
     from bench.tensorflow_startup import start_tensorflow
 
@@ -258,9 +270,10 @@ def _execute(options: Any, words: list[str], batch_size_given: bool, folder: str
     def terminate(signum: int, frame: FrameType | None) -> None:
         raise Terminated
 
-    completed = complete_options(options, batch_size_given)
-    if options.pipeline.seed is None:
-        words += ["--seed", str(completed.pipeline.seed)]
+    completed = complete_options(options, _is_given(ctx, "batch_size"))
+    flags = {parameter.name: parameter.opts[0] for parameter in ctx.command.params}
+    refuse_conflicts(completed, lambda name: _is_given(ctx, name), lambda name: flags[name])
+    words = _pinned(words, completed)
     previous = signal.signal(signal.SIGTERM, terminate)
     exit_code = 0
     try:
@@ -268,7 +281,7 @@ def _execute(options: Any, words: list[str], batch_size_given: bool, folder: str
         result = run.execute()
     except RunInterruptedError as interrupted:
         result, exit_code = interrupted.result, interrupted.exit_code
-        say("Interrupted: writing what was measured.")
+        say(f"Ended early, writing what was measured: {result.interrupted_by}")
     except Terminated:
         say("Terminated before anything was measured.")
         click.get_current_context().exit(143)
@@ -285,6 +298,23 @@ def _execute(options: Any, words: list[str], batch_size_given: bool, folder: str
         Console().print(terminal_summary(result, written))
     if exit_code:
         click.get_current_context().exit(exit_code)
+
+
+def _pinned(words: list[str], completed: Any) -> list[str]:
+    """Returns the words of the command with what was chosen for the user, and without its output folder."""
+    chosen = {
+        "--trainer": completed.trainer,
+        "--batch-size": completed.pipeline.batch_size,
+        "--seed": completed.pipeline.seed,
+    }
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        name = word.split("=", 1)[0]
+        if not skip and name not in ("--output", "--overwrite", "--json", *chosen):
+            kept.append(word)
+        skip = not skip and name in ("--output", *chosen) and "=" not in word
+    return [*kept, *(str(part) for pair in chosen.items() for part in pair)]
 
 
 def _is_given(ctx: click.Context, name: str) -> bool:

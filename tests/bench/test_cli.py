@@ -249,3 +249,11 @@ def test_an_error_of_ours_is_not_hidden(monkeypatch):
     monkeypatch.setattr(cli.SectionedGroup, "get_command", lambda *_: failing(ZeroDivisionError("a bug")))
     with pytest.raises(ZeroDivisionError):
         cli.main(["run"])
+
+
+@pytest.mark.parametrize("words", [["--debug", "run"], ["run", "--debug"]])
+def test_debug_is_accepted_before_and_after_the_subcommand(cli_invoke, tmp_path, words):
+    result = cli_invoke(*words, "--data-dir", tmp_path / "typo", "--output", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "Traceback" in result.stderr
+    assert not (tmp_path / "out").exists()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bench.elastic_echo import ElasticEcho, settle_steps
+from bench.elastic_echo import ElasticEcho, RepeatedBatches, settle_steps
 from pipeline.config import PipelineConfig
 
 
@@ -79,3 +81,40 @@ def test_wrapped_batches_keep_their_specification():
     dataset = ElasticEcho(pipeline, takes_iterables=False).dataset()
     assert isinstance(dataset, tf.data.Dataset)
     assert dataset.element_spec == pipeline().element_spec
+
+
+def test_bursts_of_records_lengthen_the_time_to_settle():
+    config = PipelineConfig("data", batch_size=2, prefetch_batches=0, prefetch_examples=0)
+    assert settle_steps(config, steps_per_loop=4) == settle_steps(config) + 8
+
+
+def test_wait_for_a_batch_can_be_cancelled_from_another_thread():
+    released = threading.Event()
+
+    def source():
+        yield {
+            "image": np.zeros([1, 1, 1, 3], np.float32),
+            "label": np.zeros(1, np.int32),
+            "repeat_index": [0],
+        }
+        released.wait()
+
+    batches = RepeatedBatches(_Cancellable(source(), released.set), max_factor=1)
+    taken = []
+    thread = threading.Thread(target=lambda: taken.extend(batches))
+    thread.start()
+    while not taken:
+        thread.join(0.01)
+    batches.cancel()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert len(taken) == 1
+
+
+class _Cancellable:
+    def __init__(self, batches, cancel):
+        self._batches = batches
+        self.cancel = cancel
+
+    def __iter__(self):
+        return self._batches

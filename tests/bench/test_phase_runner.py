@@ -22,6 +22,7 @@ class ScriptedPipeline:
         self.skip_counter = None if skipped is None else SimpleNamespace(count=skipped)
         self.example_shuffle_size = 1000
         self.source = SimpleNamespace(records=None)
+        self.config = SimpleNamespace(batch_shuffle_buffer_size=0, batch_size=2)
 
     def __call__(self):
         return "the dataset"
@@ -376,3 +377,18 @@ def test_elastic_echo_feeds_the_trainer_and_hears_of_every_step():
     ).run()
     assert trainer.dataset == "the elastic dataset"
     assert elastic.seen == [(0.25, 0.75, 2, 2), (0.0, 0.75, 1, 2)]
+
+
+def test_a_bound_in_seconds_ends_a_phase_before_its_steps_are_done():
+    trainer = ScriptedTrainer(steps_of_a_second(20))
+    runner = PhaseRunner(
+        ScriptedPipeline(),
+        trainer,
+        RunLimit(steps=10),
+        WarmUp(steps=1),
+        max_seconds=3.0,
+        clock=lambda: START_SECONDS,
+    )
+    runner.run()
+    assert runner.phase().counts.steps == 4  # one of warm-up and three of a second
+    assert trainer.closed

@@ -4,7 +4,14 @@ from types import SimpleNamespace
 import pytest
 
 from bench import prediction
-from bench.prediction import DeviceCosts, HostCosts, device_costs, measure_host_costs, predict
+from bench.prediction import (
+    DeviceCosts,
+    HostCosts,
+    device_costs,
+    measure_host_costs,
+    predict,
+    smallest_sufficient_factor,
+)
 from pipeline.config import PipelineConfig
 from pipeline.input_pipeline import InputPipeline
 from profiling.dataset_rate import DatasetRate
@@ -179,3 +186,16 @@ def test_on_the_device_all_of_the_host_is_upstream_and_one_probe_tells(monkeypat
     probed = scripted_rates(monkeypatch, (5, 1.0))
     assert measure_host_costs(InputPipeline(config)) == HostCosts(pytest.approx(0.2 / 8), 0.0)
     assert len(probed) == 2 and probed[0] is probed[1]
+
+
+@pytest.mark.parametrize(
+    "upstream, device, largest, factor",
+    [
+        (0.030, 0.010, 8.0, 2.97),  # R = 3, of which 99 % keep the device busy
+        (0.005, 0.010, 8.0, 1.0),  # device-bound already
+        (0.100, 0.010, 4.0, 4.0),  # not to be had within the bound
+    ],
+)
+def test_the_smallest_sufficient_factor_fills_the_device(upstream, device, largest, factor):
+    found = smallest_sufficient_factor(HostCosts(upstream, 0.0), DeviceCosts(device, 0.0), 2, largest)
+    assert found == pytest.approx(factor)

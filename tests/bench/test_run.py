@@ -221,3 +221,19 @@ def test_at_every_point_an_epoch_trains_each_record_factor_times(prepare, point)
     ).execute()
     assert result.phase.counts.fresh_examples == 16
     assert result.phase.counts.trained_examples == 48
+
+
+def test_an_error_after_some_steps_keeps_what_was_measured(prepare):
+    failing = PacedTrainer(DataError("the loss of step 3 is nan"), after_steps=3)
+    with pytest.raises(RunInterruptedError) as ended:
+        prepare(failing, baseline=False, limit=RunLimit(steps=5)).execute()
+    assert ended.value.exit_code == 2
+    assert ended.value.result.interrupted_by == "the loss of step 3 is nan"
+    assert not ended.value.result.complete
+    assert ended.value.result.phase.counts.steps == 3
+
+
+def test_an_error_before_the_first_step_is_the_error_itself(prepare):
+    failing = PacedTrainer(DataError("no record"))
+    with pytest.raises(DataError, match="no record"):
+        prepare(failing, baseline=False).execute()

@@ -53,8 +53,7 @@ def test_skipped_records_are_counted_in_a_warning(make_phase):
 def test_an_echo_of_examples_without_a_shuffle_warns_of_duplicates_in_the_batch(long_phase, point, buffer):
     changes = {"insert_point": point, "shuffle_buffer_size": buffer, "echo_factor": 4}
     (warning,) = run_warnings(options(**changes), SOURCE, long_phase)
-    assert "about 2 different examples and 6 duplicates" in warning
-    assert "--shuffle-buffer-size" in warning
+    assert "holds 2 different examples on average and 6 duplicates" in warning
 
 
 def test_an_echo_of_batches_or_none_needs_no_shuffle(long_phase):
@@ -107,7 +106,7 @@ def test_data_without_a_readable_record_gives_no_memory_warning(long_phase, memo
 
 def test_a_shuffle_left_before_the_echo_warns_of_duplicates(long_phase):
     (warning,) = run_warnings(options(echo_shuffle="none"), SOURCE, long_phase)
-    assert "about 4 different examples and 4 duplicates" in warning
+    assert "4 different examples on average and 4 duplicates" in warning
 
 
 def test_an_elastic_echo_without_a_shuffle_warns_without_a_number(long_phase):

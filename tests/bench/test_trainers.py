@@ -28,10 +28,8 @@ def visible(monkeypatch):
     return see
 
 
-@pytest.mark.parametrize(
-    "kind, trainer", [("GPU", "inception_v3"), ("TPU", "inception_v3"), (None, "emulated")]
-)
-def test_auto_trains_for_real_where_an_accelerator_is_visible(visible, kind, trainer):
+@pytest.mark.parametrize("kind, trainer", [("GPU", "inception_v3"), ("TPU", "emulated"), (None, "emulated")])
+def test_auto_trains_for_real_where_a_gpu_is_visible(visible, kind, trainer):
     visible(kind)
     assert complete_options(options(trainer="auto"), batch_size_given=True).trainer == trainer
 
@@ -102,7 +100,7 @@ def test_images_too_small_for_the_network_are_refused(pipeline):
             (True, None),
         ),
         (
-            {"echo_factor": "elastic", "max_echo_factor": 3.7, "insert_point": "after_transfer"},
+            {"echo_factor": "elastic", "max_echo_factor": 3.0, "insert_point": "after_transfer"},
             {},
             (False, 3),
         ),
@@ -121,5 +119,23 @@ def test_the_device_repeats_batches_only_after_the_transfer(monkeypatch, pipelin
 
 def test_real_training_refuses_an_elastic_echo_on_the_device():
     pipeline = {"keep_tags": True, "echo_factor": "elastic", "insert_point": "after_transfer"}
-    with pytest.raises(OptionError, match="opportunistic_max_uses"):
+    with pytest.raises(OptionError, match=r"echo_factor is 'elastic'.*earlier point"):
         make_trainer(options(pipeline, trainer="inception_v3"), SOURCE)
+
+
+def test_a_device_that_repeats_batches_takes_whole_factors_alone():
+    pipeline = {
+        "keep_tags": True, "echo_factor": "elastic", "max_echo_factor": 3.7, "insert_point": "after_transfer",
+    }  # fmt: skip
+    with pytest.raises(OptionError, match=r"max_echo_factor is 3.7.*whole number"):
+        make_trainer(options(pipeline, trainer="emulated"), SOURCE)
+
+
+@pytest.mark.parametrize("factor, steps", [(2, 100), ("elastic", 4)])
+def test_an_elastic_factor_is_followed_in_short_loops(monkeypatch, factor, steps):
+    seen = []
+    monkeypatch.setattr("trainer.inception_trainer.InceptionTrainer", seen.append)
+    make_trainer(options({"echo_factor": factor, "dtype": "bfloat16"}, trainer="inception_v3"), SOURCE)
+    (made,) = seen
+    assert made.steps_per_loop == steps
+    assert made.compute_dtype == "bfloat16"

@@ -48,6 +48,29 @@ def test_outputs_are_the_floor_of_the_exact_product(factor, inputs):
     assert EchoFactor.parse(float(factor)).outputs_of(inputs) == expected
 
 
+@pytest.mark.parametrize(
+    ("batch", "factor", "distinct"),
+    [
+        (8, 4, 2.0),  # two whole groups
+        (10, 4, 3.0),  # 4 + 4 + 2, then 2 + 4 + 4
+        (3, 2, 2.0),  # 2 + 1, then 1 + 2
+        (4, 8, 1.0),
+        (5, 1, 5.0),
+        (3, 1.5, 2.0),  # uses 1, 2, 1, 2, ...
+    ],
+)
+def test_distinct_elements_of_an_unshuffled_batch(batch, factor, distinct):
+    assert EchoFactor.parse(factor).distinct_in_batch(batch) == distinct
+
+
+@given(st.integers(10, 99).map(lambda tenths: tenths / 10), st.integers(1, 12))
+def test_distinct_elements_agree_with_a_stream_written_out(factor, batch):
+    exact = EchoFactor.parse(factor)
+    stream = [n for n in range(1300) for _ in range(exact.outputs_of(n + 1) - exact.outputs_of(n))]
+    counts = [len(set(stream[first : first + batch])) for first in range(0, 100 * batch, batch)]
+    assert exact.distinct_in_batch(batch) == sum(counts) / 100
+
+
 def test_string_form_is_a_short_decimal():
     assert str(EchoFactor.parse(2.0)) == "2"
     assert str(EchoFactor.parse(1.5)) == "1.5"

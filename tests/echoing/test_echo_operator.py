@@ -274,7 +274,7 @@ def test_checkpoint_resumes_within_repeats_although_the_variable_changed(later, 
         assert [int(value) for value in resumed] == whole[position:]
 
 
-@pytest.mark.parametrize("value", [0.5, math.nan, math.inf, -1.0])
+@pytest.mark.parametrize("value", [0.5, math.nan, math.inf, -1.0, 2e13])
 def test_variable_below_one_or_not_finite_is_an_error_while_iterating(value):
     with pytest.raises(tf.errors.InvalidArgumentError, match="echo factor must be a number >= 1"):
         list(tf.data.Dataset.range(2).apply(echo(tf.Variable(value))))
@@ -294,3 +294,46 @@ def test_counting_keeps_the_length_and_the_structure():
     dataset = tf.data.Dataset.range(3).map(lambda x: (x, {"a": x})).apply(count_uses(1.5))
     assert int(dataset.cardinality()) == 3
     assert [(int(uses), int(x)) for uses, (x, _) in dataset] == [(1, 0), (2, 1), (1, 2)]
+
+
+def test_buffer_in_bytes_becomes_as_many_elements_as_the_budget_holds():
+    # 400 bytes an element: 100 of them. Behind an echo of 4, 140 places hold 100 different ones (see
+    # `echoing.shuffle_budget`), so the first 140 outputs are drawn from the first 35 elements and a few more.
+    dataset = tf.data.Dataset.range(1000).map(lambda x: tf.fill([100], tf.cast(x, tf.int32)))
+    by_bytes = dataset.apply(echo(4, shuffle_buffer_bytes=40_000, seed=5))
+    by_size = dataset.apply(echo(4, shuffle_buffer_size=140, seed=5))
+    for ours, other in zip(by_bytes.take(300), by_size.take(300), strict=True):
+        np.testing.assert_array_equal(ours, other)
+
+
+def test_buffer_in_bytes_for_batches():
+    batches = tf.data.Dataset.range(100).batch(10, drop_remainder=True)  # 80 bytes each
+    echoed = batches.apply(echo(2, shuffle_buffer_bytes=800, seed=1))
+    assert Counter(tuple(batch.tolist()) for batch in echoed.as_numpy_iterator()) == {
+        tuple(range(first, first + 10)): 2 for first in range(0, 100, 10)
+    }
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"shuffle_buffer_bytes": 0},
+        {"shuffle_buffer_bytes": 1.5},
+        {"shuffle_buffer_bytes": 100, "shuffle_buffer_size": 5},
+    ],
+)
+def test_bad_byte_budget_is_refused_when_the_echo_is_made(options):
+    with pytest.raises(OptionError, match="shuffle_buffer"):
+        echo(2, **options)
+
+
+def test_byte_budget_needs_elements_of_known_size():
+    with pytest.raises(OptionError, match="size"):
+        tf.data.Dataset.from_tensors("text").apply(echo(2, shuffle_buffer_bytes=100))
+    with pytest.raises(OptionError, match="at least one element"):
+        tf.data.Dataset.range(5).apply(echo(2, shuffle_buffer_bytes=7))
+
+
+@pytest.mark.parametrize("name", echoing.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(echoing, name).__name__ == name

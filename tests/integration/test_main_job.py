@@ -175,8 +175,9 @@ def test_the_command_in_the_record_repeats_the_run(
 ):
     program, *words = shlex.split(document["command"])
     assert program == "pipebench"
-    words[words.index("--output") + 1] = str(tmp_path / "again")
-    again = cli_invoke(*words)
+    # The folder is left to the one who repeats: the first run's is taken.
+    assert "--output" not in words
+    again = cli_invoke(*words, "--output", tmp_path / "again")
     assert again.exit_code == 0, again.stderr
     repeated = json.loads((tmp_path / "again" / "result.json").read_text())
     assert repeated["config"] == document["config"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from echoing.errors import DataError, OptionError
+from echoing.errors import DataError, EchoWarning, OptionError
 from pipeline import InputPipeline, PipelineConfig
 
 POINTS = ["after_read", "after_decode", "after_augment", "after_batch"]
@@ -282,4 +282,33 @@ def test_echoed_batches_can_be_shuffled(make_data):
     result = batches(pipeline)
     firsts = [int(batch["example_id"][0]) for batch in result]
     assert Counter(firsts) == Counter(sorted(firsts)[::2] * 2)
+    assert any(one != other for one, other in zip(firsts[::2], firsts[1::2], strict=True))
+
+
+def test_repeats_that_share_a_batch_warn_with_their_number(make_data):
+    pipeline = make(make_data(10), echo_factor=4, shuffle_buffer_size=0, batch_size=10)
+    with pytest.warns(EchoWarning, match="holds 3 different examples on average and 7 duplicates"):
+        pipeline()
+
+
+def test_shuffled_repeats_do_not_warn(make_data, recwarn):
+    make(make_data(10), echo_factor=4, shuffle_buffer_size=20, batch_size=10)()
+    make(make_data(10), echo_factor=4, shuffle_buffer_size=0, batch_size=2, insert_point="after_batch")()
+    assert not [warning for warning in recwarn if issubclass(warning.category, EchoWarning)]
+
+
+def test_echoed_batches_can_be_shuffled_within_a_budget_in_bytes(make_data):
+    # A batch of two: images, label, three ids.
+    size = 2 * (16 * 16 * 3 * 4 + 4 + 3 * 8)
+    result = batches(
+        make(
+            make_data(16),
+            echo_factor=2,
+            insert_point="after_batch",
+            batch_shuffle_buffer_bytes=8 * size,
+            batch_size=2,
+        )
+    )
+    firsts = [int(batch["example_id"][0]) for batch in result]
+    assert Counter(firsts) == dict.fromkeys(sorted(set(firsts)), 2)
     assert any(one != other for one, other in zip(firsts[::2], firsts[1::2], strict=True))

@@ -1,0 +1,48 @@
+"""Options that would have no effect are refused, not ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from bench.run_options import RunOptions
+
+REAL_ONLY = ("optimizer", "learning_rate", "jit_compile", "width_multiplier", "num_classes", "steps_per_loop",
+             "reaugment_on_device")  # fmt: skip
+EMULATED_ONLY = ("accelerator", "jitter", "step_seconds")
+BATCH_SHUFFLES = ("batch_shuffle_buffer_size", "batch_shuffle_buffer_bytes")
+
+
+def refuse_conflicts(
+    options: RunOptions, is_given: Callable[[str], bool], flag_of: Callable[[str], str]
+) -> None:
+    """Refuses options that were given but would have no effect.
+
+    Args:
+        options: the completed options.
+        is_given: whether the user gave the option of this name.
+        flag_of: the flag of an option, for messages.
+
+    Raises:
+        click.UsageError: such an option was given.
+    """
+
+    def refuse(names: tuple[str, ...], reason: str) -> None:
+        for name in names:
+            if is_given(name):
+                raise click.UsageError(f"{flag_of(name)} would have no effect: {reason}")
+
+    pipeline = options.pipeline
+    if options.trainer == "emulated":
+        refuse(REAL_ONLY, "the accelerator is emulated and trains nothing. Give --trainer inception_v3.")
+    else:
+        refuse(EMULATED_ONLY, "the training is real. Give --trainer emulated.")
+    if not pipeline.is_elastic:
+        refuse(("max_echo_factor",), "it bounds an elastic factor. Give --echo-factor elastic.")
+    if pipeline.is_elastic or not pipeline.is_echoed or pipeline.parsed_insert_point.value != "after_batch":
+        refuse(BATCH_SHUFFLES, "it shuffles batches that are echoed by a number at after_batch.")
+    if is_given("shuffle_buffer_bytes"):
+        refuse(("shuffle_buffer_size",), "--shuffle-buffer-bytes takes its place.")
+    if is_given("batch_shuffle_buffer_bytes"):
+        refuse(("batch_shuffle_buffer_size",), "--batch-shuffle-buffer-bytes takes its place.")
