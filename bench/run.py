@@ -31,12 +31,14 @@ class RunInterruptedError(Exception):
         result: the incomplete record.
         exit_code: 130 for an interrupt, 143 for a termination, as shells report them; that of the error that
             ended it otherwise.
+        error: that error, or None.
     """
 
-    def __init__(self, result: RunResult, exit_code: int) -> None:
+    def __init__(self, result: RunResult, exit_code: int, error: PipebenchError | None = None) -> None:
         super().__init__(result.interrupted_by)
         self.result = result
         self.exit_code = exit_code
+        self.error = error
 
 
 class Terminated(KeyboardInterrupt):
@@ -94,7 +96,8 @@ class Run:
         except PipebenchError as error:
             if not runner.meter.steps:
                 raise
-            raise RunInterruptedError(self._result(runner.phase(), str(error)), error.exit_code) from error
+            result = self._result(runner.phase(), str(error))
+            raise RunInterruptedError(result, error.exit_code, error) from error
         return self._result(runner.phase(), "")
 
     def _measure_baseline(self) -> None:

@@ -280,8 +280,12 @@ def _execute(ctx: click.Context, options: Any, words: list[str], folder: str, as
         run = Run(completed, source, is_generated(options.pipeline), repeat_command(words))
         result = run.execute()
     except RunInterruptedError as interrupted:
+        if interrupted.error is not None:
+            write_run_folder(interrupted.result, folder, on_warning=say)
+            say(f"What was measured before the error is in {folder}, marked incomplete.")
+            raise interrupted.error from interrupted
         result, exit_code = interrupted.result, interrupted.exit_code
-        say(f"Ended early, writing what was measured: {result.interrupted_by}")
+        say("Interrupted: writing what was measured.")
     except Terminated:
         say("Terminated before anything was measured.")
         click.get_current_context().exit(143)
