@@ -21,6 +21,15 @@ def test_a_ratio_above_the_limit_breaks_the_promise():
     assert not Comparison("x", "ms", [1.02], [1.0], limit=1.01).keeps_promise
 
 
+@pytest.mark.parametrize(
+    "above, kept",
+    [(4, True), (6, True), (7, False), (8, False)],  # 8 pairs: 6 above have a chance of 0.145, 7 of 0.035
+)
+def test_a_ratio_above_the_limit_by_noise_alone_keeps_the_promise(above, kept):
+    ours = [1.1] * above + [0.9] * (8 - above)
+    assert Comparison("x", "ms", ours, [1.0] * 8, limit=1.0).keeps_promise is kept
+
+
 def test_variants_take_turns_in_going_first_after_a_warm_up():
     calls = []
 
