@@ -10,7 +10,8 @@ from bench.option_types import NON_EMPTY
 from echoing.errors import DataError
 
 if TYPE_CHECKING:
-    from bench.echo_benchmark import Comparison, ElasticTrace
+    from bench.echo_benchmark import Comparison
+    from bench.elastic_benchmark import ElasticTrace
 
 EPILOG = "Example: pipebench bench echo --rounds 8 --json"
 
@@ -67,7 +68,8 @@ def command(
             raise DataError(f"The output {output} exists. Name another file, or give --overwrite.")
         filesystem.write_bytes(output, b"")
     start_tensorflow()
-    from bench.echo_benchmark import compare_on_device, compare_operators, trace_elastic
+    from bench.echo_benchmark import compare_on_device, compare_operators
+    from bench.elastic_benchmark import trace_elastic
 
     say("Comparing the operator with its two-line form")
     comparisons = compare_operators(rounds, elements - elements % 2)

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from bench.commands.bench_echo import command
-from bench.echo_benchmark import Comparison, ElasticTrace, _in_turn
+from bench.echo_benchmark import Comparison, _in_turn
+from bench.elastic_benchmark import ElasticTrace
 
 
 def test_ratio_is_the_median_of_the_pairs():

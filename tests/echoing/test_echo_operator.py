@@ -170,16 +170,17 @@ def test_works_inside_a_compiled_function():
     assert int(total()) == 0 * 2 + 1 * 3 + 2 * 2 + 3 * 3
 
 
+@pytest.mark.parametrize(("factor", "uses"), [(3, [3] * 10), (1.5, [1, 2] * 5)])
 @pytest.mark.parametrize("processing_mode", ["parallel_epochs", "distributed_epoch"])
-def test_works_behind_the_tf_data_service(processing_mode):
+def test_works_behind_the_tf_data_service(processing_mode, factor, uses):
     dispatcher = tf.data.experimental.service.DispatchServer()
     address = dispatcher.target.split("://")[1]
     worker = tf.data.experimental.service.WorkerServer(
         tf.data.experimental.service.WorkerConfig(dispatcher_address=address)
     )
-    dataset = tf.data.Dataset.range(10).apply(echo(3))
+    dataset = tf.data.Dataset.range(10).apply(echo(factor))
     served = dataset.apply(tf.data.experimental.service.distribute(processing_mode, dispatcher.target))
-    assert Counter(values(served)) == dict.fromkeys(range(10), 3)
+    assert Counter(values(served)) == dict(enumerate(uses))
     del worker
 
 
