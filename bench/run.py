@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from bench.elastic_echo import MAX_STEPS_PER_LOOP, ElasticEcho
+from bench.elastic_echo import ElasticEcho
 from bench.environment import describe_environment, usable_cores
 from bench.phase_runner import PhaseRunner
 from bench.prediction import HostCosts, device_costs, measure_host_costs, predict, smallest_sufficient_factor
@@ -13,7 +13,7 @@ from bench.progress import progress_bar, say
 from bench.result import Phase, Prediction, RunResult
 from bench.run_options import RunLimit, RunOptions
 from bench.run_warnings import run_warnings
-from bench.trainers import make_trainer
+from bench.trainers import make_trainer, steps_per_loop
 from bench.verdict_text import verdict_text
 from echoing.errors import DataError, PipebenchError
 from pipeline.data_source import DataSource
@@ -64,9 +64,8 @@ class Run:
         self._pipeline = InputPipeline(self._options.pipeline, is_training=True, source=source)
         self._elastic: ElasticEcho | None = None
         if options.pipeline.is_elastic:
-            emulated = options.trainer == "emulated"
             self._elastic = ElasticEcho(
-                self._pipeline, emulated, 0 if emulated else min(options.steps_per_loop, MAX_STEPS_PER_LOOP)
+                self._pipeline, options.trainer == "emulated", steps_per_loop(options)
             )
         self._baseline: Phase | None = None
         self._warnings: list[str] = []

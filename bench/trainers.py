@@ -40,6 +40,18 @@ def complete_options(options: RunOptions, batch_size_given: bool) -> RunOptions:
     return options.with_pipeline(seed=random.randrange(2**31) if seed is None else seed)
 
 
+def steps_per_loop(options: RunOptions) -> int:
+    """Returns the most steps whose records come together: short loops under an elastic echo, 0 if emulated.
+
+    Args:
+        options: the run's options, completed.
+    """
+    if options.trainer == "emulated":
+        return 0
+    most = options.steps_per_loop
+    return min(most, MAX_STEPS_PER_LOOP) if options.pipeline.is_elastic else most
+
+
 def make_trainer(options: RunOptions, source: DataSource) -> Trainer:
     """Returns a new trainer, so that each phase starts from the same state.
 
@@ -77,11 +89,7 @@ def make_trainer(options: RunOptions, source: DataSource) -> Trainer:
             batch_size=batch_size,
             optimizer=options.optimizer,
             learning_rate=options.learning_rate,
-            steps_per_loop=(
-                min(options.steps_per_loop, MAX_STEPS_PER_LOOP)
-                if options.pipeline.is_elastic
-                else options.steps_per_loop
-            ),
+            steps_per_loop=steps_per_loop(options),
             compute_dtype=options.pipeline.dtype,
             jit_compile=options.jit_compile,
             seed=seed,

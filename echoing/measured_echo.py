@@ -12,7 +12,7 @@ import tensorflow as tf
 from echoing.echo_operator import echo
 from echoing.elastic import ElasticController, ElasticOptions
 from echoing.freshness import FreshnessReport, FreshnessTracker
-from echoing.wait_meter import WaitMeter
+from echoing.wait_meter import WaitMeter, as_the_consumer_asks
 
 MAX_PENDING_BATCHES = 10_000
 """Batches whose ids wait to be counted; beyond, those of further batches are left out and said to be."""
@@ -85,7 +85,7 @@ class MeasuredEcho:
 
     def measure(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """Returns the elements of `(tags, element)` pairs and keeps accounts of the tags and of the wait."""
-        return dataset.apply(self._meter).map(self._count).with_options(_as_is())
+        return dataset.apply(self._meter).map(self._count).with_options(as_the_consumer_asks())
 
     def on_step(self) -> float | None:
         """Takes in the training steps since the last call; returns the factor for what comes next.
@@ -151,12 +151,3 @@ def _tag(repeat_index: Any, numbered: Any) -> Any:
 def _done(operation: Any) -> Any:
     with tf.control_dependencies([operation]):
         return tf.constant(True)
-
-
-def _as_is() -> tf.data.Options:
-    """Keeps tf.data from reading ahead of the training: what is counted is what was trained on."""
-    options = tf.data.Options()
-    options.experimental_optimization.inject_prefetch = False
-    options.experimental_optimization.map_parallelization = False
-    options.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.WARN
-    return options

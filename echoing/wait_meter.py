@@ -43,12 +43,7 @@ class WaitMeter:
         # `zip` asks its inputs in turn, so this stamp is taken when the consumer asks.
         asked = tf.data.Dataset.range(1).repeat().map(lambda _: tf.timestamp())
         measured = tf.data.Dataset.zip((asked, dataset)).map(self._note)
-        options = tf.data.Options()
-        # A prefetch or parallel calls of tf.data's own would ask before the consumer does.
-        options.experimental_optimization.inject_prefetch = False
-        options.experimental_optimization.map_parallelization = False
-        options.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.WARN
-        return measured.with_options(options)
+        return measured.with_options(as_the_consumer_asks())
 
     def read(self) -> WaitReading:
         """Returns what was added since the last reading."""
@@ -62,3 +57,16 @@ class WaitMeter:
         added = [self._elements.assign_add(1), self._wait_seconds.assign_add(waited)]
         with tf.control_dependencies(added):
             return tf.nest.map_structure(tf.identity, element, expand_composites=True)
+
+
+def as_the_consumer_asks() -> tf.data.Options:
+    """Returns options for accounts at the end of a dataset: what is counted is what was taken.
+
+    A prefetch or parallel calls of tf.data's own would ask before the consumer does. The accounts are state
+    of this process, about which checkpoints have to be told: the policy is WARN.
+    """
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False
+    options.experimental_optimization.map_parallelization = False
+    options.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.WARN
+    return options

@@ -29,9 +29,6 @@ DEVICE_USES = "device_uses"
 READY_SECONDS = "upstream_ready_seconds"
 """float64 [] or [batch]: when the fresh element left the upstream side, seconds since the Unix epoch."""
 
-TAGS = (EXAMPLE_ID, RECORD_ID, REPEAT_INDEX, READY_SECONDS)
-"""Features for accounting, which no model looks at."""
-
 RECORD_ID_SHIFT = 32
 """Bits of a record id that hold the position in the shard."""
 
