@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# A test process for each of two cores; the tests of a file stay together, for their fixtures.
+PYTEST_FLAGS ?= --numprocesses 2 --dist loadfile
 
 .PHONY: run test test-fast test-slow lint types setup clean
 
@@ -28,10 +30,10 @@ types: setup
 	$(BIN)/mypy
 
 test-fast: setup
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q $(PYTEST_FLAGS)
 
 test-slow: setup
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -m slow $(PYTEST_FLAGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

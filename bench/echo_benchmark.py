@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from echoing.echo_operator import count_uses, echo
 from echoing.freshness import FreshnessTracker
-from trainer.emulated import EmulatedAccelerator
+from trainer.emulation.accelerator import EmulatedAccelerator
 
 IMAGE_SHAPE = (299, 299, 3)
 BATCH_SIZE = 32

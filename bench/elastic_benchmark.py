@@ -12,7 +12,7 @@ from bench.elastic_echo import INFEED_BATCHES
 from echoing.echo_operator import echo
 from echoing.elastic import ElasticController, ElasticOptions
 from echoing.freshness import count_fresh
-from trainer.emulated import EmulatedAccelerator
+from trainer.emulation.accelerator import EmulatedAccelerator
 
 BATCH_SIZE = 32
 

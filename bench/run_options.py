@@ -8,7 +8,7 @@ from typing import Any
 from echoing.checks import check_choice, check_integer, check_number
 from echoing.errors import OptionError
 from pipeline.config import ELASTIC, PipelineConfig
-from trainer.presets import get_preset
+from trainer.emulation.presets import get_preset
 
 TRAINERS = ("auto", "inception_v3", "emulated")
 DEFAULT_ACCELERATOR = "tpu-v2-8"

@@ -66,8 +66,8 @@ def make_trainer(options: RunOptions, source: DataSource) -> Trainer:
     seed = options.pipeline.seed or 0
     device_echo = _device_echo(options)
     if options.trainer == "emulated":
-        from trainer.emulated import EmulatedAccelerator
-        from trainer.presets import get_preset
+        from trainer.emulation.accelerator import EmulatedAccelerator
+        from trainer.emulation.presets import get_preset
 
         return EmulatedAccelerator(
             get_preset(options.accelerator),

@@ -13,8 +13,8 @@ from echoing.checks import check_choice, check_integer, check_number
 from echoing.errors import DataError, OptionError
 from trainer.batch_source import check_features
 from trainer.device_echo import DEVICE_USES, DeviceEcho, check_uses_kind
-from trainer.inception_v3 import MINIMUM_IMAGE_SIZE, InceptionV3
 from trainer.losses import training_loss
+from trainer.models.inception_v3 import MINIMUM_IMAGE_SIZE, InceptionV3
 from trainer.optimizers import OPTIMIZERS, make_optimizer, scaled_learning_rate
 from trainer.reaugment import reaugment_repeat
 from trainer.step import DeviceDescription, StepRecord

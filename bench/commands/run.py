@@ -181,7 +181,7 @@ def _execute(ctx: click.Context, options: Any, words: list[str], folder: str, as
 
         from bench.reporters.terminal import terminal_summary
 
-        Console().print(terminal_summary(result, written))
+        Console().print(terminal_summary(result, written), crop=False)
     if exit_code:
         click.get_current_context().exit(exit_code)
 

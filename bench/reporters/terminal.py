@@ -82,11 +82,15 @@ def _paragraph(text: str, style: str = "", limit: int = MAX_CHARACTERS) -> Text:
     return Text(text, style=style)
 
 
-def _files(paths: Sequence[str]) -> Text:
-    # The page is what most readers open next: its path stands whole, to be clicked or copied.
+def _files(paths: Sequence[str]) -> RenderableType:
+    # The page is what most readers open next: its path stands whole, to be clicked or copied, and a line
+    # break within it would spoil both. Printed with `crop=False`, it may be longer than the screen is wide.
     pages = [path for path in paths if path.endswith(".html")]
     others = ", ".join(filesystem.base_name(path) for path in paths if path not in pages)
-    lines = [f"Report: {page}" for page in pages]
+    lines = [
+        Text(printable(f"Report: {page}"), style="bold", no_wrap=True, overflow="ignore") for page in pages
+    ]
     if others:
-        lines.append(f"Beside it: {others}" if pages else f"Files: {', '.join(paths)}")
-    return Text(printable("\n".join(lines)), style="bold", overflow="fold")
+        beside = f"Beside it: {others}" if pages else f"Files: {', '.join(paths)}"
+        lines.append(Text(printable(beside), style="bold", overflow="fold"))
+    return Group(*lines)

@@ -10,7 +10,7 @@ FILES = [f"/runs/a [v1]/{name}" for name in ("result.json", "steps.csv", "step_t
 
 def _lines(result, files=FILES, width=100):
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(terminal_summary(result, files))
+    console.print(terminal_summary(result, files), crop=False)
     return console.file.getvalue().rstrip("\n").split("\n")
 
 
@@ -42,6 +42,11 @@ def test_summary_shows_verdict_table_prediction_and_files(host_bound):
     assert "Warning: Only 2 CPU cores" in text
     assert "Report: /runs/a [v1]/report.html" in text
     assert "Beside it: result.json, steps.csv, step_time.png" in text
+
+
+def test_the_path_of_the_page_is_never_broken_however_long_it_is(host_bound):
+    page = f"/runs/{'a long name ' * 20}/report.html"
+    assert f"Report: {page}" in _lines(host_bound, files=[page, "/runs/x/result.json"])
 
 
 def test_incomplete_run_says_so_in_the_first_line(interrupted):

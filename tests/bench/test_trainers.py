@@ -110,7 +110,8 @@ def test_images_too_small_for_the_network_are_refused(pipeline):
 def test_the_device_repeats_batches_only_after_the_transfer(monkeypatch, pipeline, changes, expected):
     seen = []
     monkeypatch.setattr(
-        "trainer.emulated.EmulatedAccelerator", lambda *args, device_echo, **rest: seen.append(device_echo)
+        "trainer.emulation.accelerator.EmulatedAccelerator",
+        lambda *args, device_echo, **rest: seen.append(device_echo),
     )
     make_trainer(options({"keep_tags": True, **pipeline}, trainer="emulated", **changes), SOURCE)
     (echo,) = seen

@@ -15,7 +15,7 @@ from PIL import Image
 from echoing.insertion_point import InsertionPoint
 from pipeline.config import PipelineConfig
 from pipeline.input_pipeline import InputPipeline
-from trainer.emulated import EmulatedAccelerator
+from trainer.emulation.accelerator import EmulatedAccelerator
 
 PHOTOGRAPHS = {
     "astronaut": "astronaut.png",

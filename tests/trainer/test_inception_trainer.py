@@ -16,7 +16,7 @@ from echoing.errors import DataError, OptionError, PipebenchError
 from trainer.device_echo import DeviceEcho
 from trainer.evaluation import evaluate
 from trainer.inception_trainer import InceptionOptions, InceptionTrainer
-from trainer.inception_v3 import Logits
+from trainer.models.inception_v3 import Logits
 
 SIZE = 75
 CLASSES = 4

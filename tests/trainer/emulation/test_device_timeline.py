@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.device_timeline import DeviceTimeline, Slot
+from trainer.emulation.device_timeline import DeviceTimeline, Slot
 
 
 def test_step_starts_at_arrival_when_the_device_is_idle() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echoing.errors import OptionError
-from trainer.presets import PRESETS, get_preset
+from trainer.emulation.presets import PRESETS, get_preset
 
 
 @pytest.mark.parametrize(
@@ -55,5 +55,8 @@ def test_rate_of_images_is_the_same_for_every_batch(name: str, batch_size: int) 
 
 
 def test_presets_import_no_tensorflow() -> None:
-    code = "import sys, trainer.presets; sys.exit('tensorflow' in sys.modules or 'numpy' in sys.modules)"
+    code = (
+        "import sys, trainer.emulation.presets; "
+        "sys.exit('tensorflow' in sys.modules or 'numpy' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from echoing.errors import OptionError
-from trainer.inception_v3 import InceptionV3
+from trainer.models.inception_v3 import InceptionV3
 
 
 def parameters(variables: Any) -> int:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from echoing.errors import DataError
 from trainer.device_echo import DeviceEcho
-from trainer.emulated import EmulatedAccelerator
+from trainer.emulation.accelerator import EmulatedAccelerator
 from trainer.step import StepRecord
 
 ELASTIC = DeviceEcho(opportunistic_max_uses=100)

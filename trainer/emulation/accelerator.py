@@ -17,9 +17,9 @@ from echoing.errors import OptionError
 from trainer.batch_source import BatchSource
 from trainer.channel import Channel
 from trainer.device_echo import DeviceEcho
-from trainer.device_memory import Arrival, Contents, DeviceMemory
-from trainer.device_timeline import DeviceTimeline
-from trainer.presets import Preset, get_preset
+from trainer.emulation.device_memory import Arrival, Contents, DeviceMemory
+from trainer.emulation.device_timeline import DeviceTimeline
+from trainer.emulation.presets import Preset, get_preset
 from trainer.step import DeviceDescription, StepRecord
 
 RECORDS_AHEAD = 1024

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from echoing.checks import check_choice, check_integer, check_number
-from trainer.layers import Classifier, Convolution
+from trainer.models.layers import Classifier, Convolution
 
 MINIMUM_IMAGE_SIZE = 75
 """Smaller images leave nothing for the last reduction (Mixed_7a) to work on, pixels."""

@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 from echoing.errors import DataError, OptionError
-from trainer.emulated import EmulatedAccelerator
-from trainer.presets import get_preset
+from trainer.emulation.accelerator import EmulatedAccelerator
+from trainer.emulation.presets import get_preset
 
 
 class FakeClock:

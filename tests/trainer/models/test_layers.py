@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.layers import BatchNorm, Classifier, Convolution, he_stddev, truncated_normal
+from trainer.models.layers import BatchNorm, Classifier, Convolution, he_stddev, truncated_normal
 
 
 def test_initial_values_depend_on_seed_and_name_only() -> None:

@@ -1,0 +1,1 @@
+"""The networks that the trainer trains, as plain `tf.Module`s."""
