@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.element import BOXES, EXAMPLE_ID, IMAGE, REPEAT_INDEX
-from pipeline.inception_preprocessing import preprocess_for_eval, preprocess_for_train
+from pipeline.preprocessing.inception import preprocess_for_eval, preprocess_for_train
 
 
 @dataclass(frozen=True)

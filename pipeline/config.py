@@ -9,8 +9,14 @@ from echoing.echo_factor import MAX_FACTOR, EchoFactor
 from echoing.errors import OptionError
 from echoing.insertion_point import InsertionPoint
 
-DTYPES = ("float32", "bfloat16")
-CACHES = ("none", "records")
+DTYPES = ("float32", "bfloat16", "uint8")
+CACHES = ("none", "records", "images")
+PREPROCESSING = ("fused", "inception", "vgg")
+LAYOUTS = ("nhwc", "hwcn")
+DATA_KINDS = ("real", "fake")
+DCT_METHODS = ("", "INTEGER_FAST", "INTEGER_ACCURATE")
+MAX_IMAGE_PIXELS = 2 * 89_478_485
+"""Pillow's limit against decompression bombs: twice the pixels that fill a quarter of a gigabyte in RGB."""
 BAD_RECORD_POLICIES = ("fail", "skip")
 ECHO_SHUFFLES = ("auto", "none")
 
@@ -29,7 +35,10 @@ class PipelineConfig:
         file_pattern: shell pattern for shard names inside `data_dir`, in place of the split's own; or None.
         batch_size: examples a batch, over all replicas.
         image_size: height and width of the images delivered, pixels (reference: 299).
-        dtype: `float32` or `bfloat16`, cast on the host.
+        dtype: type of the images that go to the device, `float32` or `bfloat16` in [-1, 1], or `uint8`, a
+            quarter of the bytes, which the device scales (see `trainer.device_color`).
+        layout: `nhwc`, or `hwcn`: batches transposed on the host, which a TPU's infeed takes faster.
+        use_data: `real`, or `fake`: one random image for ever, for the rate without reading and decoding.
         epochs: passes over the data; None repeats for ever. Evaluation always makes one pass.
         drop_remainder: leave a smaller last batch out; None does so in training and not in evaluation.
         cycle_length: shards read at the same time (reference flag num_files_infeed: 8).
@@ -51,11 +60,26 @@ class PipelineConfig:
         insert_point: where the echo stands, in either spelling.
         echo_shuffle: `auto` puts the example shuffle after an echo of examples; `none` leaves it after the
             read, so that repeats land side by side.
+        preprocess: `fused` decodes only the crop (in training; the same images as `inception`, to rounding),
+            `inception` follows the reference step by step, `vgg` is its other preprocessing.
         cb_distortion_range: range of the blue chroma shift (reference: 0.1).
         cr_distortion_range: range of the red chroma shift (reference: 0.1).
         use_fast_color_distort: shift brightness and chroma; False changes brightness and saturation.
+        fast_mode: resize bilinearly and leave hue and contrast alone (reference: always on); False draws the
+            resize method and, without `use_fast_color_distort`, the ordering of the four colour distortions.
+        half_pixel_centers: sample at the centres of pixels, as TensorFlow 2 does (reference: False).
+        vgg_reference_scaling: reproduce the reference's `vgg` fault: means of 0..255 taken from 0..1 pixels.
         use_annotated_boxes: crop around the record's boxes where it has any.
-        cache: `records` keeps the compressed records in memory after the first pass.
+        dct_method: of the JPEG decoder, `INTEGER_FAST` or `INTEGER_ACCURATE`; empty for TensorFlow's default.
+        fancy_upscaling: interpolate the chroma planes; None for True, but False where `fused` decodes crops
+            (0.2 grey levels on average).
+        max_image_pixels: images that claim more in their header are bad; read before anything is decoded.
+        recover_truncated: use what a truncated image still holds, the rest grey, in place of calling it bad.
+        parse_after_batch: parse records a batch at a time; None where it helps.
+        private_threads: threads of a pool for this pipeline alone; None shares TensorFlow's.
+        max_intra_op_parallelism: threads within one operation; None leaves it to TensorFlow.
+        cache: `records` keeps the compressed records after the first pass, `images` the decoded ones.
+        cache_dir: folder of the cache's files; empty for memory.
         on_bad_record: `fail`, or `skip` (counted).
         keep_tags: deliver dictionaries with the accounting features instead of `(image, label)`.
         stamp_upstream: record when each fresh element leaves the upstream side; needs `keep_tags`.
@@ -68,6 +92,8 @@ class PipelineConfig:
     batch_size: int = 1024
     image_size: int = 299
     dtype: str = "float32"
+    layout: str = "nhwc"
+    use_data: str = "real"
     epochs: int | None = None
     drop_remainder: bool | None = None
     cycle_length: int = 8
@@ -85,11 +111,23 @@ class PipelineConfig:
     max_echo_factor: float = 8.0
     insert_point: str | InsertionPoint = InsertionPoint.AFTER_AUGMENT
     echo_shuffle: str = "auto"
+    preprocess: str = "fused"
     cb_distortion_range: float = 0.1
     cr_distortion_range: float = 0.1
     use_fast_color_distort: bool = True
+    fast_mode: bool = True
+    half_pixel_centers: bool = False
+    vgg_reference_scaling: bool = False
     use_annotated_boxes: bool = False
+    dct_method: str = ""
+    fancy_upscaling: bool | None = None
+    max_image_pixels: int = MAX_IMAGE_PIXELS
+    recover_truncated: bool = False
+    parse_after_batch: bool | None = None
+    private_threads: int | None = None
+    max_intra_op_parallelism: int | None = None
     cache: str = "none"
+    cache_dir: str = ""
     on_bad_record: str = "fail"
     keep_tags: bool = False
     stamp_upstream: bool = False
