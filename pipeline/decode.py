@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline import schema
 from pipeline.element import BOXES, IMAGE, LABEL, REPEAT_INDEX, SERIALIZED
+from pipeline.record_parsing import parse_record
 from pipeline.skipping import SkipCounter
 
 
@@ -44,37 +44,10 @@ class Decode:
 
     def decode_record(self, record: dict[str, Any]) -> dict[str, Any]:
         """Decodes one record; the features beside `serialized` pass through."""
-        example = tf.io.parse_single_example(record[SERIALIZED], self._features())
+        parsed = parse_record(record[SERIALIZED], self.use_annotated_boxes)
         decoded = {key: value for key, value in record.items() if key != SERIALIZED}
-        decoded[IMAGE] = tf.io.decode_jpeg(example[schema.ENCODED], channels=3)
-        # As in the reference the label is taken as it is: 1 is the first class, 0 the background.
-        decoded[LABEL] = tf.cast(example[schema.LABEL], tf.int32)
-        if self.use_annotated_boxes:
-            decoded[BOXES] = _boxes([example[key].values for key in schema.BOX_KEYS])
+        decoded[IMAGE] = tf.io.decode_jpeg(parsed.encoded, channels=3)
+        decoded[LABEL] = parsed.label
+        if parsed.boxes is not None:
+            decoded[BOXES] = parsed.boxes
         return decoded
-
-    def _features(self) -> dict[str, Any]:
-        # No default for the required keys: a record without them is an error, not an empty image.
-        features: dict[str, Any] = {
-            schema.ENCODED: tf.io.FixedLenFeature([], tf.string),
-            schema.LABEL: tf.io.FixedLenFeature([], tf.int64),
-        }
-        if self.use_annotated_boxes:
-            features |= {key: tf.io.VarLenFeature(tf.float32) for key in schema.BOX_KEYS}
-        return features
-
-
-def _boxes(coordinates: list[Any]) -> Any:
-    """Returns float32 [boxes, 4] under the rule of `schema.box_problem`."""
-    counts = tf.stack([tf.size(values) for values in coordinates])
-    same_length = tf.debugging.Assert(
-        tf.reduce_all(counts == counts[0]), ["box coordinate lists of different length", counts]
-    )
-    with tf.control_dependencies([same_length]):
-        boxes = tf.stack(coordinates, axis=1)
-    tolerance = schema.BOX_TOLERANCE
-    in_range = tf.reduce_all((boxes >= -tolerance) & (boxes <= 1 + tolerance))
-    with_area = tf.reduce_all(boxes[:, 2:] > boxes[:, :2])
-    valid = tf.debugging.Assert(in_range & with_area, ["box outside 0 to 1 or without area", boxes])
-    with tf.control_dependencies([valid]):
-        return tf.clip_by_value(boxes, 0.0, 1.0)

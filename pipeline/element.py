@@ -11,6 +11,10 @@ IMAGE = "image"
 LABEL = "label"
 """int32 [] or [batch]: class number; 0 is the background."""
 
+COLOR_SHIFT = "color_shift"
+"""float32 [3] or [batch, 3]: what the device adds to red, green and blue, on a scale of 0 to 1, where colour
+and scaling are left to it: in training, with uint8 images."""
+
 BOXES = "boxes"
 """float32 [boxes, 4]: ymin, xmin, ymax, xmax as fractions; between decode and augment, where asked for."""
 
