@@ -1,4 +1,4 @@
-"""From the bytes of a record to pixels: the whole image, or a window of it, under one policy for bad images."""
+"""From the bytes of a record to pixels, all of them or a window, under one policy for bad images."""
 
 from __future__ import annotations
 

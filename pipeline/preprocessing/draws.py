@@ -1,8 +1,8 @@
 """Random numbers that depend on the seed, the example and the repeat alone, for one example or for many.
 
-A hash of counters in plain integer arithmetic: TensorFlow's stateless generators take one key a call, so that
-a block of examples with keys of its own would cost many calls each. Same key, same numbers: in any order, with
-any parallelism, on every machine, after a resume.
+A hash of counters in plain integer arithmetic: TensorFlow's stateless generators take one key a call, so a
+block of examples with keys of its own would cost many calls each. Same key, same numbers: in any order, with any
+parallelism, on every machine, after a resume.
 """
 
 from __future__ import annotations
