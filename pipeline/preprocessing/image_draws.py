@@ -33,6 +33,10 @@ SIDE_WORD = 9
 TOP_WORD = 10
 LEFT_WORD = 11
 
+ORDERINGS = 4
+RESIZE_METHODS = 4
+"""Choices that the two words have: the lengths of `color.ORDERINGS` and `resize.METHODS`."""
+
 WORDS = 12
 """Words an example, enough for every decision."""
 
@@ -90,3 +94,26 @@ def chroma(words: Any, cb_range: float, cr_range: float) -> tuple[Any, Any]:
         uniform_between(words, CB_WORD, -cb_range, cb_range),
         uniform_between(words, CR_WORD, -cr_range, cr_range),
     )
+
+
+def color_changes(words: Any, fast_mode: bool) -> tuple[dict[str, Any], Any | None]:
+    """Returns what `color.distort_color` takes: the changes, float32 [] each, and the ordering.
+
+    Args:
+        words: uint64 [..., WORDS].
+        fast_mode: brightness and saturation only, in one order (None).
+    """
+    changes = {
+        "brightness": brightness(words),
+        "saturation": uniform_between(words, SATURATION_WORD, *SATURATION_RANGE),
+    }
+    if fast_mode:
+        return changes, None
+    changes["hue"] = uniform_between(words, HUE_WORD, -MAX_HUE_DELTA, MAX_HUE_DELTA)
+    changes["contrast"] = uniform_between(words, CONTRAST_WORD, *CONTRAST_RANGE)
+    return changes, choice(words, ORDERING_WORD, ORDERINGS)
+
+
+def resize_method(words: Any) -> Any:
+    """Returns the place in `resize.METHODS` of the method that is drawn, int32 []."""
+    return choice(words, RESIZE_METHOD_WORD, RESIZE_METHODS)
