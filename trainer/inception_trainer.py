@@ -13,9 +13,12 @@ from echoing.checks import check_choice, check_integer, check_number
 from echoing.errors import DataError, OptionError
 from trainer.batch_source import check_features
 from trainer.device_echo import DEVICE_USES, DeviceEcho, check_uses_kind
+from trainer.learning_rate import scaled_learning_rate
 from trainer.losses import training_loss
-from trainer.models.inception_v3 import MINIMUM_IMAGE_SIZE, InceptionV3
-from trainer.optimizers import OPTIMIZERS, make_optimizer, scaled_learning_rate
+from trainer.models.inception_v3 import InceptionV3
+from trainer.models.inception_v3_architecture import MINIMUM_IMAGE_SIZE
+from trainer.models.model import update_moments
+from trainer.optimizers import OPTIMIZERS, make_optimizer
 from trainer.reaugment import reaugment_repeat
 from trainer.step import DeviceDescription, StepRecord
 from trainer.training_loop import TrainingLoop
@@ -33,7 +36,7 @@ class InceptionOptions:
         image_size: height and width of the images, pixels, >= 75.
         width_multiplier: factor on the channels of each layer, > 0.
         num_classes: labels are 0 to `num_classes - 1`, 0 being the background.
-        optimizer: `rmsprop` (the reference's) or `momentum`.
+        optimizer: `rmsprop` (the reference's), `momentum` or `sgd`.
         learning_rate: constant; None for 0.165 x batch_size / 256.
         steps_per_loop: the most steps in one compiled loop; fewer where a step is long, so that a loop
             takes about a second. 100 is the reference's `iterations`.
@@ -107,12 +110,12 @@ class InceptionTrainer:
                 options.compute_dtype,
                 options.seed,
             )
-            rate = options.learning_rate
-            self.optimizer = make_optimizer(
-                options.optimizer,
-                self.model.trainable_variables,
-                scaled_learning_rate(options.batch_size) if rate is None else rate,
-            )
+            self.optimizer = make_optimizer(options.optimizer, self.model.trainable_variables)
+        self._learning_rate = (
+            scaled_learning_rate(options.batch_size)
+            if options.learning_rate is None
+            else options.learning_rate
+        )
         self._step_function = tf.function(
             self._step, jit_compile=options.jit_compile or None, autograph=False
         )
@@ -204,9 +207,12 @@ class InceptionTrainer:
                 image = reaugment_repeat(image, repeat, echo.seed, step)
             variables = self.model.trainable_variables
             with tf.GradientTape() as tape:
-                logits = self.model(image, training=True, step=step)
-                loss = training_loss(label, logits.main, logits.auxiliary, self.model.regularized_variables)
-            self.optimizer.apply(tape.gradient(loss, variables))
+                outputs = self.model(image, training=True, step=step)
+                loss = training_loss(
+                    label, outputs.main, outputs.auxiliary, self.model.regularized_variables
+                )
+            update_moments(outputs.moments)
+            self.optimizer.apply(tape.gradient(loss, variables), self._learning_rate)
             return loss
 
     def _logits(self, images: Any) -> Any:
