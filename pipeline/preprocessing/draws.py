@@ -1,14 +1,15 @@
 """Random numbers that depend on the seed, the example and the repeat alone, for one example or for many.
 
 A hash of counters in plain integer arithmetic: TensorFlow's stateless generators take one key a call, so a
-block of examples with keys of its own would cost many calls each. Same key, same numbers: in any order, with any
-parallelism, on every machine, after a resume.
+block of examples with keys of its own would cost many calls each. Same key, same numbers: in any order, with
+any parallelism, on every machine, after a resume.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -32,8 +33,9 @@ def example_bits(seed: int, example_id: Any, repeat_index: Any, count: int) -> A
     key = _mix(tf.constant(seed, tf.uint64))
     key = _mix(key ^ tf.cast(example_id, tf.uint64))
     key = _mix(key ^ tf.cast(repeat_index, tf.uint64))
-    counters = tf.constant([(_GOLDEN * number) % 2**64 for number in range(1, count + 1)], tf.uint64)
-    return _mix(key[..., tf.newaxis] + counters)
+    # Through NumPy: of a list, graphs take numbers above 2**63 by way of floats, and lose their lowest bits.
+    counters = np.array([(_GOLDEN * number) % 2**64 for number in range(1, count + 1)], np.uint64)
+    return _mix(key[..., tf.newaxis] + tf.constant(counters))
 
 
 def to_uniform(bits: Any) -> Any:
