@@ -208,9 +208,7 @@ class InceptionTrainer:
             variables = self.model.trainable_variables
             with tf.GradientTape() as tape:
                 outputs = self.model(image, training=True, step=step)
-                loss = training_loss(
-                    label, outputs.main, outputs.auxiliary, self.model.regularized_variables
-                )
+                loss = training_loss(label, outputs.main, outputs.auxiliary, self.model.regularized_variables)
             update_moments(outputs.moments)
             self.optimizer.apply(tape.gradient(loss, variables), self._learning_rate)
             return loss

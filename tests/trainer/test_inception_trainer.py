@@ -16,7 +16,7 @@ from echoing.errors import DataError, OptionError, PipebenchError
 from trainer.device_echo import DeviceEcho
 from trainer.evaluation import evaluate
 from trainer.inception_trainer import InceptionOptions, InceptionTrainer
-from trainer.models.inception_v3 import Logits
+from trainer.models.model import Outputs
 
 SIZE = 75
 CLASSES = 4
@@ -30,9 +30,9 @@ class SmallNetwork(tf.Module):
         self.kernel = tf.Variable(tf.zeros([3, num_classes]), name="small/weights")
         self.regularized_variables = (self.kernel,)
 
-    def __call__(self, images: Any, training: bool, step: Any = 0) -> Logits:
+    def __call__(self, images: Any, training: bool, step: Any = 0) -> Outputs:
         logits = tf.reduce_mean(tf.cast(images, tf.float32), [1, 2]) @ self.kernel
-        return Logits(logits, logits)
+        return Outputs(logits, logits)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The layers of Inception v3 as plain `tf.Module`s: float32 variables, computed in the dtype of their input.
+"""The layers of the networks as plain `tf.Module`s: float32 variables, computed in the dtype of their input.
 
 Plain modules and not Keras layers: the state of Keras 3 layers (moving averages, seeds) is not known to work
 under TPUStrategy, and one naming scheme serves checkpoints and averages.
@@ -12,10 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-BATCH_NORM_DECAY = 0.996
-"""Decay of the moving averages; the reference trainer's BATCH_NORM_DECAY."""
-BATCH_NORM_EPSILON = 1e-3
-"""Added to the variance; the reference trainer's BATCH_NORM_EPSILON."""
+from trainer.models.batch_norm import REFERENCE_BATCH_NORM, BatchNorm, BatchNormOptions, Moments
 
 
 def truncated_normal(shape: tuple[int, ...], stddev: float, seed: int, name: str) -> Any:
@@ -42,51 +39,8 @@ def he_stddev(shape: tuple[int, ...]) -> float:
     return math.sqrt(1.3 * 2.0 / math.prod(shape[:-1]))
 
 
-class BatchNorm(tf.Module):
-    """Batch normalisation over batch, height and width, with an offset and without a scale (gamma).
-
-    In training it normalises with the batch's own moments and moves the averages towards them; the variance
-    that enters the average is the unbiased one, as in TensorFlow's fused kernel.
-
-    Args:
-        channels: number of channels.
-        name: scope of the variables.
-    """
-
-    def __init__(self, channels: int, name: str) -> None:
-        super().__init__(name="BatchNorm")
-        self._scale = tf.ones([channels])
-        self.beta = tf.Variable(tf.zeros([channels]), name=f"{name}/BatchNorm/beta")
-        self.moving_mean = tf.Variable(
-            tf.zeros([channels]), trainable=False, name=f"{name}/BatchNorm/moving_mean"
-        )
-        self.moving_variance = tf.Variable(
-            tf.ones([channels]), trainable=False, name=f"{name}/BatchNorm/moving_variance"
-        )
-
-    def __call__(self, inputs: Any, training: bool) -> Any:
-        """Normalises `[batch, height, width, channels]`; the result has the dtype of `inputs`."""
-        if not training:
-            outputs, _, _ = tf.compat.v1.nn.fused_batch_norm(
-                inputs,
-                self._scale,
-                self.beta,
-                mean=self.moving_mean,
-                variance=self.moving_variance,
-                epsilon=BATCH_NORM_EPSILON,
-                is_training=False,
-            )
-            return outputs
-        outputs, mean, variance = tf.compat.v1.nn.fused_batch_norm(
-            inputs, self._scale, self.beta, epsilon=BATCH_NORM_EPSILON, is_training=True
-        )
-        for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
-            average.assign_sub((1 - BATCH_NORM_DECAY) * (average - value))
-        return outputs
-
-
 class Convolution(tf.Module):
-    """A convolution with batch normalisation and ReLU, and without a bias.
+    """A convolution with batch normalisation and, unless told otherwise, ReLU; without a bias.
 
     Args:
         in_channels: channels of the input.
@@ -95,8 +49,11 @@ class Convolution(tf.Module):
         name: scope of the variables.
         seed: the run's seed.
         strides: step of the kernel in both directions, pixels.
-        padding: `SAME` or `VALID`.
+        padding: `SAME` or `VALID`, or the zeros to add on each of the four sides, pixels.
         stddev: standard deviation of the initial kernel; None for `he_stddev`.
+        batch_norm: decay and epsilon of the batch normalisation.
+        initial_scale: first value of its scale; None for none.
+        relu: whether a ReLU follows.
     """
 
     def __init__(
@@ -107,24 +64,35 @@ class Convolution(tf.Module):
         name: str,
         seed: int,
         strides: int = 1,
-        padding: str = "SAME",
+        padding: str | int = "SAME",
         stddev: float | None = None,
+        batch_norm: BatchNormOptions = REFERENCE_BATCH_NORM,
+        initial_scale: float | None = None,
+        relu: bool = True,
     ) -> None:
         super().__init__(name="Convolution")
         shape = (*kernel_size, in_channels, out_channels)
         kernel_name = f"{name}/weights"
-        self._strides, self._padding = strides, padding
+        self._strides, self._padding, self._relu = strides, padding, relu
         self.kernel = tf.Variable(
             truncated_normal(shape, he_stddev(shape) if stddev is None else stddev, seed, kernel_name),
             name=kernel_name,
         )
-        self.batch_norm = BatchNorm(out_channels, name)
+        self.batch_norm = BatchNorm(out_channels, name, batch_norm, initial_scale)
 
-    def __call__(self, inputs: Any, training: bool) -> Any:
-        """Maps `[batch, height, width, in]` to `[batch, height', width', out]` of the same dtype."""
-        kernel = tf.cast(self.kernel, inputs.dtype)
-        outputs = tf.nn.conv2d(inputs, kernel, self._strides, self._padding)
-        return tf.nn.relu(self.batch_norm(outputs, training))
+    def __call__(self, inputs: Any, moments: list[Moments] | None) -> Any:
+        """Maps `[batch, height, width, in]` to `[batch, height', width', out]` of the same dtype.
+
+        Args:
+            inputs: the feature map.
+            moments: see `BatchNorm`.
+        """
+        padding: Any = self._padding
+        if isinstance(padding, int):
+            padding = [[0, 0], [padding, padding], [padding, padding], [0, 0]]
+        outputs = tf.nn.conv2d(inputs, tf.cast(self.kernel, inputs.dtype), self._strides, padding)
+        outputs = self.batch_norm(outputs, moments)
+        return tf.nn.relu(outputs) if self._relu else outputs
 
 
 class Classifier(tf.Module):
@@ -152,24 +120,31 @@ class Classifier(tf.Module):
         shape = (in_channels, num_classes)
         kernel_name = f"{name}/weights"
         self._drop_rate = 1 - keep_rate
-        self._dropout_seed = [seed, zlib.crc32(f"{name}/dropout".encode())]
+        # Two hashes of 31 bits, because XLA takes int32 seeds only and the run's seed may be larger.
+        self._dropout_seed = [
+            zlib.crc32(text.encode()) & 0x7FFFFFFF for text in (str(seed), f"{name}/dropout")
+        ]
         self.kernel = tf.Variable(
             truncated_normal(shape, he_stddev(shape) if stddev is None else stddev, seed, kernel_name),
             name=kernel_name,
         )
         self.bias = tf.Variable(tf.zeros([num_classes]), name=f"{name}/biases")
 
-    def __call__(self, inputs: Any, training: bool, step: Any) -> Any:
+    def __call__(self, inputs: Any, training: bool, step: Any = 0, replica: Any = 0) -> Any:
         """Maps `[batch, height, width, in]` to float32 logits `[batch, num_classes]`.
 
         Args:
             inputs: the feature map.
             training: whether dropout is on.
-            step: number of the step, int64: the same step drops the same features, also after a resume.
+            step: number of the step, 0 to 2^31 - 1: the same step drops the same features, also after a
+                resume; compiled with XLA it drops others than without.
+            replica: number of the replica; each drops features of its own.
         """
         features = tf.reduce_mean(inputs, axis=[1, 2])
         if training and self._drop_rate:
-            seed = tf.random.fold_in(tf.constant(self._dropout_seed, tf.int64), step, alg="philox")
+            seed = tf.constant(self._dropout_seed, tf.int32)
+            for number in (step, replica):
+                seed = tf.random.fold_in(seed, tf.cast(number, tf.int32), alg="philox")
             features = tf.nn.experimental.stateless_dropout(
                 features, rate=self._drop_rate, seed=seed, rng_alg="philox"
             )
