@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import tensorflow as tf
 
 from echoing.errors import OptionError
 from trainer.models.inception_v3 import InceptionV3
+from trainer.models.layers import Convolution
 
 
 def parameters(variables: Any) -> int:
@@ -32,10 +34,40 @@ def test_trunk_and_logits_have_the_parameters_of_the_published_network(full: Inc
     assert parameters(v for v in full.variables if not is_auxiliary(v)) == 23_853_833
 
 
+def convolutions(network: InceptionV3) -> list[Convolution]:
+    """The convolutions of the trunk, in the order in which Keras' network makes them."""
+    chains = [network.stem, *(branch for branches in network.mixed.values() for branch in branches)]
+    return [layer for chain in chains for node in chain if isinstance(node, list) for layer in node]
+
+
+def numbered(network: Any, kind: type) -> list[Any]:
+    """Keras layers of a kind in the order in which they were made."""
+    layers = [layer for layer in network.layers if isinstance(layer, kind)]
+    return sorted(layers, key=lambda layer: int(re.search(r"(\d*)$", layer.name).group() or 0))
+
+
 @pytest.mark.slow
-def test_trunk_and_logits_have_as_many_parameters_as_keras_network(full: InceptionV3) -> None:
-    keras_network = tf.keras.applications.InceptionV3(weights=None, classes=1001)
+def test_trunk_has_the_parameters_and_gives_the_logits_of_keras_network(full: InceptionV3) -> None:
+    keras = tf.keras
+    keras_network = keras.applications.InceptionV3(weights=None, classes=1001, classifier_activation=None)
     assert keras_network.count_params() == parameters(v for v in full.variables if not is_auxiliary(v))
+    ours, generator = convolutions(full), np.random.default_rng(0)
+    theirs = numbered(keras_network, keras.layers.Conv2D)
+    norms = numbered(keras_network, keras.layers.BatchNormalization)
+    for layer, convolution, norm in zip(ours, theirs, norms, strict=True):
+        convolution.set_weights([layer.kernel.numpy()])
+        values = [generator.uniform(low, high, norm.beta.shape) for low, high in ((-1, 1), (-1, 1), (1, 2))]
+        own = layer.batch_norm
+        for variable, value in zip((own.beta, own.moving_mean, own.moving_variance), values, strict=True):
+            variable.assign(value)
+        norm.set_weights(values)
+    keras_network.layers[-1].set_weights([full.classifier.kernel.numpy(), full.classifier.bias.numpy()])
+    images = generator.uniform(-1, 1, (2, 299, 299, 3)).astype(np.float32)
+    logits = full(tf.constant(images), training=False)
+    expected = keras_network(images, training=False).numpy()
+    assert logits.auxiliary is None
+    assert expected.std() > 0.01
+    np.testing.assert_allclose(logits.main, expected, atol=1e-4 * abs(expected).max())
 
 
 def test_auxiliary_head_has_the_parameters_counted_by_hand(full: InceptionV3) -> None:
@@ -52,13 +84,11 @@ def test_names_are_unique_and_kernels_alone_decay(full: InceptionV3) -> None:
     assert not any("beta" in v.name or "bias" in v.name for v in full.regularized_variables)
     # A kernel and an offset a convolution, weights and biases a classifier.
     assert len(full.trainable_variables) == 2 * 98
-
-
-@pytest.mark.slow
-def test_full_image_gives_logits_of_all_classes(full: InceptionV3) -> None:
-    logits = full(tf.zeros([1, 299, 299, 3]), training=False)
-    assert logits.main.shape == [1, 1001]
-    assert logits.auxiliary is None
+    assert len(full.moving_variables) == 2 * 96
+    assert {v.name.rpartition("/")[2] for v in full.moving_variables} == {
+        "moving_mean:0",
+        "moving_variance:0",
+    }
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, tf.uint8])
@@ -83,6 +113,25 @@ def test_bfloat16_network_keeps_float32_variables() -> None:
     network = InceptionV3(image_size=75, width_multiplier=0.125, num_classes=4, compute_dtype="bfloat16")
     assert {variable.dtype for variable in network.variables} == {tf.float32}
     assert network(tf.zeros([1, 75, 75, 3]), training=False).main.dtype == tf.float32
+
+
+def test_training_call_measures_every_batch_normalisation_and_assigns_nothing(small: InceptionV3) -> None:
+    before = [variable.numpy() for variable in small.variables]
+    images = tf.random.stateless_uniform([2, 75, 75, 3], [1, 2])
+    moments = small(images, training=True).moments
+    assert len({id(measured.batch_norm) for measured in moments}) == len(moments) == 96
+    for variable, value in zip(small.variables, before, strict=True):
+        assert np.array_equal(variable.numpy(), value)
+    kernel = small.stem[0][0].kernel
+    patches = tf.nn.conv2d(images, kernel, 2, "VALID").numpy()
+    np.testing.assert_allclose(moments[0].mean, patches.mean((0, 1, 2)), rtol=1e-4, atol=1e-6)
+
+
+def test_dropout_of_a_training_call_depends_on_step_and_replica(small: InceptionV3) -> None:
+    images = tf.random.stateless_uniform([2, 75, 75, 3], [1, 2])
+    results = [small(images, True, step, replica).main.numpy() for step, replica in ((1, 0), (1, 1), (2, 0))]
+    assert np.array_equal(results[0], small(images, True, 1, 0).main.numpy())
+    assert not np.allclose(results[0], results[1]) and not np.allclose(results[0], results[2])
 
 
 @pytest.mark.parametrize("image_size", [76, 107, 139])
