@@ -2,63 +2,72 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
 
+from echoing.checks import check_choice
+from echoing.errors import OptionError
+from pipeline.config import DTYPES
 from pipeline.element import BOXES, EXAMPLE_ID, IMAGE, REPEAT_INDEX
-from pipeline.preprocessing.inception import preprocess_for_eval, preprocess_for_train
+from pipeline.preprocessing.draws import example_bits
+from pipeline.preprocessing.image_draws import WORDS
+from pipeline.preprocessing.inception import Inception
+from pipeline.preprocessing.selection import Preprocessing
+from pipeline.preprocessing.value_range import to_dtype
+from pipeline.preprocessing.vgg import Vgg
 
 
 @dataclass(frozen=True)
 class Augment:
-    """Inception's preprocessing: random in training, the central crop in evaluation.
+    """Prepares images one by one: at random in training, always the same in evaluation.
 
     Length and order stay as they are. Every draw is keyed by the seed, the example and the repeat number:
     with an echo before this stage, repeats differ, and the same run draws the same again, in any order and
     with any parallelism.
 
     Attributes:
-        image_size: height and width of the result, pixels.
+        preprocessing: what is done to an image.
         is_training: distort the image.
         seed: key of the draws.
         num_parallel_calls: images worked on at the same time; None lets tf.data choose.
-        cb_distortion_range: largest shift of blue chroma.
-        cr_distortion_range: largest shift of red chroma.
-        use_fast_color_distort: shift brightness and chroma; False changes brightness and saturation.
+        dtype: type of the images from here on, one of `DTYPES`; see `preprocessing.value_range`.
     """
 
-    image_size: int = 299
+    preprocessing: Preprocessing = field(default_factory=Inception)
     is_training: bool = True
     seed: int = 0
     num_parallel_calls: int | None = None
-    cb_distortion_range: float = 0.1
-    cr_distortion_range: float = 0.1
-    use_fast_color_distort: bool = True
+    dtype: str = "float32"
     name: str = "augment"
 
+    def __post_init__(self) -> None:
+        """Checks the type of the images.
+
+        Raises:
+            OptionError: an unknown type, or uint8 for `vgg`.
+        """
+        check_choice("dtype", self.dtype, DTYPES)
+        if self.dtype == "uint8" and isinstance(self.preprocessing, Vgg):
+            raise OptionError(
+                "dtype",
+                self.dtype,
+                "float32 or bfloat16 with preprocess 'vgg'",
+                "The device takes uint8 images for 0 to 255 of -1 to 1; those of `vgg` are scaled otherwise.",
+            )
+
     def __call__(self, images: tf.data.Dataset) -> tf.data.Dataset:
-        """Returns `image` float32 [image_size, image_size, 3] in [-1, 1]; `boxes` are dropped."""
+        """Returns `image` [image_size, image_size, 3] of type `dtype`; `boxes` are dropped."""
         return images.map(self.augment, num_parallel_calls=self.num_parallel_calls or tf.data.AUTOTUNE)
 
     def augment(self, element: dict[str, Any]) -> dict[str, Any]:
         """Augments one element."""
         augmented = {key: value for key, value in element.items() if key != BOXES}
         if self.is_training:
-            augmented[IMAGE] = preprocess_for_train(
-                element[IMAGE],
-                element.get(BOXES),
-                self.image_size,
-                self._key(element),
-                self.cb_distortion_range,
-                self.cr_distortion_range,
-                self.use_fast_color_distort,
-            )
+            words = example_bits(self.seed, element[EXAMPLE_ID], element[REPEAT_INDEX], WORDS)
+            image = self.preprocessing.for_training(element[IMAGE], element.get(BOXES), words)
         else:
-            augmented[IMAGE] = preprocess_for_eval(element[IMAGE], self.image_size)
+            image = self.preprocessing.for_evaluation(element[IMAGE])
+        augmented[IMAGE] = to_dtype(image, self.dtype)
         return augmented
-
-    def _key(self, element: dict[str, Any]) -> Any:
-        key = tf.random.fold_in(tf.constant([self.seed, 0], tf.int64), element[EXAMPLE_ID])
-        return tf.random.fold_in(key, element[REPEAT_INDEX])

@@ -69,7 +69,9 @@ def distort_color(image: Any, changes: dict[str, Any], ordering: Any | None = No
     if ordering is None:
         distorted = _in_order(image, changes, FAST_MODE_ORDERING)
     else:
-        distorted = tf.switch_case(ordering, [_branch(image, changes, order) for order in ORDERINGS])
+        distorted = tf.switch_case(
+            tf.convert_to_tensor(ordering), [_branch(image, changes, order) for order in ORDERINGS]
+        )
     return tf.clip_by_value(distorted, 0.0, 1.0)
 
 

@@ -77,7 +77,7 @@ def choice(words: Any, position: int, count: Any) -> Any:
     Args:
         words: uint64 [..., more than `position`].
         position: one of this module's.
-        count: int or int32 [...], number of choices, up to 2**24; each as likely as the others to 2**-24.
+        count: int or int32 [...], number of choices; each as likely as the others, to 2**-24.
     """
     scaled = tf.cast(to_uniform(words[..., position]), tf.float64) * tf.cast(count, tf.float64)
     return tf.cast(scaled, tf.int32)

@@ -1,169 +1,90 @@
-"""Inception's preprocessing, as in the Cloud TPU reference: random crop, resize, flip, colour; central crop.
-
-Every random draw is stateless and keyed, so that an image's augmentation can be reproduced.
-Source of all ranges: the Cloud TPU Inception v3 reference trainer, `inception_preprocessing.py`.
-"""
+"""Inception's preprocessing as in the Cloud TPU reference: random crop, resize, flip, colour; middle crop."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
-CROP_ASPECT_RATIO_RANGE = (3.0 / 4.0, 4.0 / 3.0)
-CROP_AREA_RANGE = (0.05, 1.0)
-CROP_MIN_OBJECT_COVERED = 0.1
-CROP_MAX_ATTEMPTS = 100
-MAX_BRIGHTNESS_DELTA = 32.0 / 255.0
-SATURATION_RANGE = (0.5, 1.5)
-EVAL_CENTRAL_FRACTION = 0.875
-
-# The JPEG (JFIF) conversion from YCbCr to RGB.
-RED_PER_CR = 1.402
-GREEN_PER_CB = -0.344136
-GREEN_PER_CR = -0.714136
-BLUE_PER_CB = 1.772
+from pipeline.preprocessing import image_draws
+from pipeline.preprocessing.color import distort_color, distort_color_fast
+from pipeline.preprocessing.crop import central_window, crop_window, cut, flip
+from pipeline.preprocessing.resize import resize, resize_bilinear
 
 
-def random_crop(image: Any, boxes: Any | None, seed: Any) -> Any:
-    """Returns a random crop: 5 to 100 % of the area, aspect ratio 3/4 to 4/3, a tenth of a box or more.
+@dataclass(frozen=True)
+class Inception:
+    """Distorts images for training and prepares them for evaluation; options as in `PipelineConfig`.
 
-    Without boxes the whole image is the box, so that a crop has at least a tenth of the area.
+    The images are scaled to 0 to 1 after the resize, on fewer pixels than in the reference, which scales
+    first; both orders agree to float rounding.
 
-    Args:
-        image: uint8 or float [height, width, 3].
-        boxes: float32 [boxes, 4] that the crop should cover a part of, or None for the whole image.
-        seed: int [2], key of the draw.
-
-    Returns:
-        [crop height, crop width, 3], the type of `image`; the whole image where no crop fits.
-    """
-    if boxes is None:
-        boxes = tf.constant([[0.0, 0.0, 1.0, 1.0]])
-    begin, size, _ = tf.image.stateless_sample_distorted_bounding_box(
-        tf.shape(image),
-        bounding_boxes=boxes[tf.newaxis],
-        seed=seed,
-        min_object_covered=CROP_MIN_OBJECT_COVERED,
-        aspect_ratio_range=CROP_ASPECT_RATIO_RANGE,
-        area_range=CROP_AREA_RANGE,
-        max_attempts=CROP_MAX_ATTEMPTS,
-        use_image_if_no_bounding_boxes=True,
-    )
-    crop = tf.slice(image, begin, size)
-    crop.set_shape([None, None, 3])
-    return crop
-
-
-def resize(image: Any, height: int, width: int) -> Any:
-    """Resizes bilinearly as the reference does: corners not aligned, no half-pixel centres.
-
-    Args:
-        image: uint8 [any height, any width, 3].
-        height: of the result, pixels.
-        width: of the result, pixels.
-
-    Returns:
-        float32 [height, width, 3], values 0 to 1. The scaling comes after the resize, on fewer pixels than
-        in the reference; both orders agree to float rounding.
-    """
-    resized = tf.raw_ops.ResizeBilinear(
-        images=image[tf.newaxis], size=[height, width], align_corners=False, half_pixel_centers=False
-    )
-    return resized[0] * (1.0 / 255.0)
-
-
-def flip(image: Any, uniform: Any) -> Any:
-    """Mirrors the image left to right where `uniform`, float32 [] in [0, 1), is below one half."""
-    return tf.cond(uniform < 0.5, lambda: tf.reverse(image, axis=[1]), lambda: image)
-
-
-def distort_color_fast(image: Any, brightness: Any, cb: Any, cr: Any) -> Any:
-    """Shifts brightness and chroma.
-
-    Args:
-        image: float32 [height, width, 3], 0 to 1.
-        brightness: float32 [], added to all channels.
-        cb: float32 [], shift of blue chroma.
-        cr: float32 [], shift of red chroma.
-
-    Returns:
-        The image, clipped to [0, 1].
-    """
-    red = RED_PER_CR * cr + brightness
-    green = GREEN_PER_CB * cb + GREEN_PER_CR * cr + brightness
-    blue = BLUE_PER_CB * cb + brightness
-    return tf.clip_by_value(image + tf.stack([red, green, blue]), 0.0, 1.0)
-
-
-def distort_color(image: Any, brightness: Any, saturation: Any) -> Any:
-    """Changes brightness, then saturation: the reference without its fast colour distortion.
-
-    The reference knows further orderings with hue and contrast, which its trainer never reaches.
-
-    Args:
-        image: float32 [height, width, 3], 0 to 1.
-        brightness: float32 [], added.
-        saturation: float32 [], factor.
-
-    Returns:
-        The image, clipped to [0, 1].
-    """
-    return tf.clip_by_value(
-        tf.image.adjust_saturation(tf.image.adjust_brightness(image, brightness), saturation), 0.0, 1.0
-    )
-
-
-def preprocess_for_train(
-    image: Any,
-    boxes: Any | None,
-    size: int,
-    seed: Any,
-    cb_distortion_range: float = 0.1,
-    cr_distortion_range: float = 0.1,
-    use_fast_color_distort: bool = True,
-) -> Any:
-    """Returns a distorted image for training.
-
-    Args:
-        image: uint8 [height, width, 3].
-        boxes: float32 [boxes, 4], or None.
-        size: height and width of the result, pixels.
-        seed: int [2], key of every draw of this image.
+    Attributes:
+        image_size: height and width of the results, pixels.
         cb_distortion_range: largest shift of blue chroma.
         cr_distortion_range: largest shift of red chroma.
-        use_fast_color_distort: shift brightness and chroma; False changes brightness and saturation.
-
-    Returns:
-        float32 [size, size, 3], -1 to 1.
+        use_fast_color_distort: shift brightness and chroma; False changes brightness and saturation, and
+            without `fast_mode` hue and contrast too.
+        fast_mode: resize bilinearly and leave hue and contrast alone; False draws the resize method and the
+            ordering of the full colour distortion.
+        half_pixel_centers: resize on TensorFlow 2's grid.
     """
-    crop_seed, value_seed = tf.unstack(tf.random.split(seed, 2))
-    # One draw for all values: a random op costs more than the numbers that it gives.
-    draws = tf.random.stateless_uniform([4], value_seed)
-    result = flip(resize(random_crop(image, boxes, crop_seed), size, size), draws[0])
-    brightness = (2.0 * draws[1] - 1.0) * MAX_BRIGHTNESS_DELTA
-    if use_fast_color_distort:
-        cb = (2.0 * draws[2] - 1.0) * cb_distortion_range
-        cr = (2.0 * draws[3] - 1.0) * cr_distortion_range
-        result = distort_color_fast(result, brightness, cb, cr)
-    else:
-        low, high = SATURATION_RANGE
-        result = distort_color(result, brightness, low + draws[2] * (high - low))
-    return _to_model_range(result, size)
 
+    image_size: int = 299
+    cb_distortion_range: float = 0.1
+    cr_distortion_range: float = 0.1
+    use_fast_color_distort: bool = True
+    fast_mode: bool = True
+    half_pixel_centers: bool = False
 
-def preprocess_for_eval(image: Any, size: int) -> Any:
-    """Returns the central 87.5 % of each side, resized: float32 [size, size, 3], -1 to 1.
+    def for_training(self, image: Any, boxes: Any | None, words: Any) -> Any:
+        """Returns a distorted image, float32 [size, size, 3] in [-1, 1].
 
-    Args:
-        image: uint8 [height, width, 3]; at least one pixel of it is kept, however small it is.
-        size: height and width of the result, pixels.
-    """
-    central = tf.image.central_crop(image, EVAL_CENTRAL_FRACTION)
-    return _to_model_range(resize(central, size, size), size)
+        Args:
+            image: uint8 [height, width, 3].
+            boxes: float32 [boxes, 4], or None; see `crop.crop_window`.
+            words: uint64 [`image_draws.WORDS`], the random words of this use of the example.
+        """
+        window = crop_window(tf.shape(image)[:2], boxes, image_draws.crop_seed(words))
+        return self.distort(cut(image, window), words)
 
+    def distort(self, part: Any, words: Any) -> Any:
+        """Returns all that follows the crop in training, float32 [size, size, 3] in [-1, 1].
 
-def _to_model_range(image: Any, size: int) -> Any:
-    result = (image - 0.5) * 2.0
-    result.set_shape([size, size, 3])
-    return result
+        Args:
+            part: uint8 [crop height, crop width, 3].
+            words: as in `for_training`.
+        """
+        resized = self._resize(part, words) * (1.0 / 255.0)
+        flipped = flip(resized, image_draws.is_flipped(words))
+        return self._to_model_range(self._distort_color(flipped, words))
+
+    def for_evaluation(self, image: Any) -> Any:
+        """Returns the central 87.5 % of each side, resized: float32 [size, size, 3] in [-1, 1].
+
+        Args:
+            image: uint8 [height, width, 3]; at least one pixel of it is kept, however small it is.
+        """
+        part = cut(image, central_window(tf.shape(image)[:2]))
+        size = self.image_size
+        resized = resize_bilinear(part, size, size, self.half_pixel_centers) * (1.0 / 255.0)
+        return self._to_model_range(resized)
+
+    def _resize(self, part: Any, words: Any) -> Any:
+        size = self.image_size
+        if self.fast_mode:
+            return resize_bilinear(part, size, size, self.half_pixel_centers)
+        return resize(part, size, size, image_draws.resize_method(words), self.half_pixel_centers)
+
+    def _distort_color(self, image: Any, words: Any) -> Any:
+        if self.use_fast_color_distort:
+            cb, cr = image_draws.chroma(words, self.cb_distortion_range, self.cr_distortion_range)
+            return distort_color_fast(image, image_draws.brightness(words), cb, cr)
+        changes, ordering = image_draws.color_changes(words, self.fast_mode)
+        return distort_color(image, changes, ordering)
+
+    def _to_model_range(self, image: Any) -> Any:
+        result = (image - 0.5) * 2.0
+        result.set_shape([self.image_size, self.image_size, 3])
+        return result

@@ -46,7 +46,7 @@ def resize(image: Any, height: int, width: int, method: Any, half_pixel_centers:
     size = tf.constant([height, width])
     grid = {"images": images, "size": size, "align_corners": False}
     resized = tf.switch_case(
-        method,
+        tf.convert_to_tensor(method),
         [
             lambda: tf.raw_ops.ResizeBilinear(**grid, half_pixel_centers=half_pixel_centers),
             lambda: tf.raw_ops.ResizeNearestNeighbor(**grid, half_pixel_centers=half_pixel_centers),
@@ -55,3 +55,47 @@ def resize(image: Any, height: int, width: int, method: Any, half_pixel_centers:
         ],
     )
     return tf.ensure_shape(resized[0], [height, width, 3])
+
+
+def resize_bilinear_part(
+    image: Any, size: Any, begin: Any, height: int, width: int, half_pixel_centers: bool = False
+) -> Any:
+    """Returns a part of the image as it would be if it were resized whole, without resizing the rest.
+
+    Args:
+        image: uint8 or float32 [any height, any width, 3].
+        size: int32 [2], height and width of the whole resized image, pixels.
+        begin: int32 [2], top and left of the part in it, pixels.
+        height: of the part, pixels.
+        width: of the part, pixels.
+        half_pixel_centers: which grid, see above.
+
+    Returns:
+        float32 [height, width, 3], values on the scale of the input.
+    """
+    source = tf.shape(image)
+    top, bottom, down = _neighbours(source[0], size[0], begin[0], height, half_pixel_centers)
+    left, right, across = _neighbours(source[1], size[1], begin[1], width, half_pixel_centers)
+    # Only the columns needed, then rows: gathered as they come, cast after.
+    image = image[:, left[0] : right[-1] + 1]
+    left, right = left - left[0], right - left[0]
+    rows = _interpolate(image, top, bottom, down[:, tf.newaxis, tf.newaxis], axis=0)
+    part = _interpolate(rows, left, right, across[:, tf.newaxis], axis=1)
+    return tf.ensure_shape(part, [height, width, 3])
+
+
+def _neighbours(source: Any, target: Any, begin: Any, count: int, half_pixel_centers: bool) -> Any:
+    """Returns the source pixels before and after each target pixel, int32 [count], and the last's weight."""
+    scale = tf.cast(source, tf.float32) / tf.cast(target, tf.float32)
+    index = tf.cast(begin + tf.range(count), tf.float32)
+    position = (index + 0.5) * scale - 0.5 if half_pixel_centers else index * scale
+    before = tf.floor(position)
+    first = tf.clip_by_value(tf.cast(before, tf.int32), 0, source - 1)
+    second = tf.clip_by_value(tf.cast(tf.math.ceil(position), tf.int32), 0, source - 1)
+    return first, second, position - before
+
+
+def _interpolate(image: Any, first: Any, second: Any, weight: Any, axis: int) -> Any:
+    one = tf.cast(tf.gather(image, first, axis=axis), tf.float32)
+    other = tf.cast(tf.gather(image, second, axis=axis), tf.float32)
+    return one + (other - one) * weight
