@@ -5,6 +5,7 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -97,3 +98,17 @@ def test_options_are_checked_without_importing_tensorflow() -> None:
         "assert 'tensorflow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(("name", "size"), [("resnet18", 32), ("inception_v3", 75)])
+def test_bfloat16_gives_nearly_the_logits_of_float32(name: str, size: int) -> None:
+    images = tf.random.stateless_uniform([8, size, size, 3], [1, 2], -1, 1)
+    full, half = (
+        make_model(name, image_size=size, width_multiplier=0.125, num_classes=5, compute_dtype=dtype)(
+            images, training=False
+        ).main.numpy()
+        for dtype in ("float32", "bfloat16")
+    )
+    # bfloat16 has 8 significant bits; the errors of the layers add up.
+    np.testing.assert_allclose(half, full, atol=0.1 * abs(full).max())
+    assert not np.array_equal(half, full)
