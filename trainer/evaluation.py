@@ -13,6 +13,9 @@ from trainer.batch_source import BatchSource
 
 Predict = Callable[[Any], Any]
 
+TOP = 5
+"""How many of the most likely classes the wider accuracy allows; the reference trainer's `accuracy@5`."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -21,15 +24,27 @@ class Evaluation:
     Attributes:
         examples: examples evaluated, each counted once.
         correct: examples whose largest logit stands at their label.
+        correct_top_5: examples whose label is among the five largest logits; None if not counted.
+        mean_loss: mean cross-entropy against labels that are not smoothed, without auxiliary head and weight
+            decay; None if not computed.
+        weights: `raw`, or `average` for the moving averages of the weights.
     """
 
     examples: int
     correct: int
+    correct_top_5: int | None = None
+    mean_loss: float | None = None
+    weights: str = "raw"
 
     @property
     def accuracy(self) -> float:
         """Share of the examples that were right, 0 to 1: a ratio of sums, not a mean over batches."""
         return self.correct / self.examples
+
+    @property
+    def accuracy_top_5(self) -> float | None:
+        """Share of the examples whose label is among the five most likely, 0 to 1; None if not counted."""
+        return None if self.correct_top_5 is None else self.correct_top_5 / self.examples
 
 
 def evaluate(predict: Predict, dataset: Any) -> Evaluation:
@@ -57,8 +72,17 @@ def evaluate(predict: Predict, dataset: Any) -> Evaluation:
             )
         examples += len(labels)
         correct += int(np.sum(answers == labels))
+    check_examples(examples)
+    return Evaluation(examples, correct)
+
+
+def check_examples(examples: int) -> None:
+    """Checks that something was evaluated.
+
+    Raises:
+        DataError: nothing was.
+    """
     if examples == 0:
         raise DataError(
             "The evaluation data set has no examples. Check its folder, and that batches are not dropped."
         )
-    return Evaluation(examples, correct)

@@ -8,66 +8,62 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.device_echo import DEVICE_USES
+from trainer.feed import DeviceRoom, Feed, as_feed, batch_axis
 from trainer.transfer import HOST
 
 
 class HeldBatch:
     """Room for one batch, and the count of its uses.
 
-    Variables, so that a batch outlives the compiled loop that took it. Assigning a tensor to a variable and
-    reading it costs no copy: both share one buffer. The image lies on the device; labels and tags, some
-    bytes an example, on the host, where TensorFlow keeps int32 and strings in any case.
+    Variables, so that a batch outlives the compiled loop that took it. The image lies where it is trained on
+    (see `Feed.room`); labels and tags, some bytes an example, on the host, where TensorFlow keeps int32 and
+    strings in any case.
 
     Args:
         element_spec: specification of the dataset's elements, with `device_uses`.
-        device: TensorFlow's name of the device.
+        device: TensorFlow's name of the device, or a feed.
+        layout: of the images, `nhwc` or `hwcn`.
+
+    Attributes:
+        skipped: int64 [], uses of the next batch that count as done, because the run that this one goes on
+            with did them. Zero again once that batch is there.
     """
 
-    def __init__(self, element_spec: Mapping[str, Any], device: str) -> None:
-        self._shapes = {name: spec.shape for name, spec in element_spec.items() if name != DEVICE_USES}
-        self._features = {}
-        for name, shape in self._shapes.items():
-            with tf.device(device if name == "image" else HOST):
-                empty = _empty(shape, element_spec[name].dtype)
-                self._features[name] = tf.Variable(empty, trainable=False, shape=_any_batch_size(shape))
+    def __init__(self, element_spec: Mapping[str, Any], device: str | Feed, layout: str = "nhwc") -> None:
+        self._features: dict[str, Any] = {}
+        for name, spec in element_spec.items():
+            if name == "image":
+                room = as_feed(device).room(spec.shape, spec.dtype, batch_axis(layout))
+                self._features[name] = room
+            elif name != DEVICE_USES:
+                self._features[name] = DeviceRoom(spec.shape, spec.dtype, 0, HOST)
         with tf.device(HOST):
             self._uses = tf.Variable(0, trainable=False, dtype=tf.int64)
             self._used = tf.Variable(0, trainable=False, dtype=tf.int64)
+            self.skipped = tf.Variable(0, trainable=False, dtype=tf.int64)
 
     def is_used_up(self) -> Any:
         """Returns whether no use is left, or no batch is held: bool []."""
         return self._used >= self._uses
 
+    def uses_done(self) -> int:
+        """Returns how often the batch held was used, 0 if none is held or no use is left."""
+        return 0 if bool(self.is_used_up()) else int(self._used)
+
     def hold(self, batch: Mapping[str, Any]) -> Any:
         """Takes a batch in, in place of the one before. Returns an operation."""
-        assigned = [variable.assign(batch[name]) for name, variable in self._features.items()]
+        assigned = [room.assign(batch[name]) for name, room in self._features.items()]
         uses = self._uses.assign(tf.cast(batch[DEVICE_USES], tf.int64))
-        return tf.group(*assigned, uses, self._used.assign(0))
+        used = self._used.assign(self.skipped)
+        with tf.control_dependencies([used]):
+            skipped = self.skipped.assign(0)
+        return tf.group(*assigned, uses, used, skipped)
 
     def use(self) -> tuple[dict[str, Any], Any]:
         """Counts one use; returns the features of the batch and how often it was used before, int64 []."""
         used = self._used.assign_add(1)
-        batch = {}
-        for name, variable in self._features.items():
-            # There, and not where the caller is: a read ends in an identity, whose device gets a copy.
-            with tf.device(variable.device):
-                batch[name] = variable.read_value()
-            batch[name].set_shape(self._shapes[name])
-        return batch, used - 1
+        return {name: room.use() for name, room in self._features.items()}, used - 1
 
     def release(self) -> Any:
         """Gives the batch up, and the device's memory with it. Returns an operation."""
-        image = self._features["image"]
-        with tf.device(image.device):
-            empty = image.assign(_empty(self._shapes["image"], image.dtype))
-        return tf.group(empty, self._uses.assign(0), self._used.assign(0))
-
-
-def _any_batch_size(shape: Any) -> Any:
-    return tf.TensorShape([None, *shape[1:]]) if shape.rank else shape
-
-
-def _empty(shape: Any, dtype: Any) -> Any:
-    if not shape.rank:
-        return tf.zeros([], dtype)
-    return tf.zeros([0, *(size or 0 for size in shape[1:])], dtype)
+        return tf.group(self._features["image"].clear(), self._uses.assign(0), self._used.assign(0))

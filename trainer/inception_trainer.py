@@ -10,9 +10,11 @@ from typing import Any
 import tensorflow as tf
 
 from echoing.checks import check_choice, check_integer, check_number
-from echoing.errors import DataError, OptionError
-from trainer.batch_source import check_features
-from trainer.device_echo import DEVICE_USES, DeviceEcho, check_uses_kind
+from echoing.errors import OptionError
+from trainer.device_echo import DeviceEcho
+from trainer.element_check import check_element_spec
+from trainer.feed import COLOR_SHIFT
+from trainer.incoming_images import prepare
 from trainer.learning_rate import scaled_learning_rate
 from trainer.losses import training_loss
 from trainer.models.inception_v3 import InceptionV3
@@ -156,7 +158,7 @@ class InceptionTrainer:
             OptionError: the images are not of the network's size.
             PipebenchError: the loss is not finite.
         """
-        self._check_elements(dataset)
+        check_element_spec(getattr(dataset, "element_spec", None), self._options.image_size)
         return self._train(dataset)
 
     def _train(self, dataset: Any) -> Iterator[StepRecord]:
@@ -189,6 +191,7 @@ class InceptionTrainer:
                 tf.TensorSpec([label.shape[0]], label.dtype),
                 tf.TensorSpec([], tf.int64),
                 tf.TensorSpec([], tf.int64),
+                *([element_spec[COLOR_SHIFT]] if COLOR_SHIFT in element_spec else []),
             )
             self._loops[key] = TrainingLoop(
                 step_function,
@@ -200,9 +203,10 @@ class InceptionTrainer:
             )
         return self._loops[key]
 
-    def _step(self, image: Any, label: Any, step: Any, repeat: Any) -> Any:
+    def _step(self, image: Any, label: Any, step: Any, repeat: Any, color_shift: Any = None) -> Any:
         echo = self._options.device_echo
         with tf.device(self._device):
+            image = prepare(image, color_shift)
             if echo is not None and echo.reaugment:
                 image = reaugment_repeat(image, repeat, echo.seed, step)
             variables = self.model.trainable_variables
@@ -216,24 +220,6 @@ class InceptionTrainer:
     def _logits(self, images: Any) -> Any:
         with tf.device(self._device):
             return self.model(images, training=False).main
-
-    def _check_elements(self, dataset: Any) -> None:
-        spec = getattr(dataset, "element_spec", None)
-        check_features(spec)
-        assert isinstance(spec, Mapping)
-        for name, feature in spec.items():
-            if not isinstance(feature, tf.TensorSpec):
-                raise DataError(f"The feature {name!r} is {feature}, but a trainer takes dense tensors only.")
-        shape, size = spec["image"].shape, self._options.image_size
-        if not shape.is_compatible_with([None, size, size, 3]):
-            raise OptionError(
-                "image_size", size, f"the size of the dataset's images, which have the shape {shape}"
-            )
-        if DEVICE_USES in spec:
-            uses = spec[DEVICE_USES]
-            check_uses_kind(uses.shape, uses.dtype.is_integer, uses.dtype.name)
-        if not spec["label"].dtype.is_integer:
-            raise DataError(f"`label` has the dtype {spec['label'].dtype.name}, but must be an integer.")
 
 
 def _find_device(options: InceptionOptions) -> tuple[str, DeviceDescription]:

@@ -18,6 +18,7 @@ class LoopStatus(enum.IntEnum):
     LABELS_OUTSIDE = 2
     LOSS_NOT_FINITE = 3
     USES_BELOW_ONE = 4
+    BATCH_UNEVEN = 5
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Distortion(NamedTuple):
     cr: Any
 
 
-def reaugment(images: Any, seed: Any) -> Any:
+def reaugment(images: Any, seed: Any, replica: Any = 0, replicas: int = 1) -> Any:
     """Returns a batch with every image randomly flipped, translated and recoloured, each in its own way.
 
     Stateless: equal seeds give equal results, on every device and compiled or not up to float rounding.
@@ -54,6 +54,8 @@ def reaugment(images: Any, seed: Any) -> Any:
         images: `[batch, height, width, 3]`: a float dtype with values from -1 to 1 (Inception's range; values
             outside are clipped), or uint8.
         seed: int32 or int64 [2], key of all draws.
+        replica: which of equal parts of a batch these images are.
+        replicas: number of parts.
 
     Returns:
         Images of the same shape, dtype and range.
@@ -62,10 +64,16 @@ def reaugment(images: Any, seed: Any) -> Any:
         DataError: the images have another dtype.
     """
     shape = tf.shape(images)
-    return distort(images, draw(shape[0], shape[1], shape[2], seed))
+    drawn = draw(shape[0] * replicas, shape[1], shape[2], seed)
+    if replicas > 1:
+        # All draws are made on every replica: they cost less than telling the replicas their own.
+        drawn = Distortion(*(values[replica * shape[0] :][: shape[0]] for values in drawn))
+    return distort(images, drawn)
 
 
-def reaugment_repeat(images: Any, repeat: Any, seed: int, step: Any) -> Any:
+def reaugment_repeat(
+    images: Any, repeat: Any, seed: int, step: Any, replica: Any = 0, replicas: int = 1
+) -> Any:
     """Returns `images` as they are on their first use, and re-augmented on every other.
 
     Args:
@@ -73,11 +81,14 @@ def reaugment_repeat(images: Any, repeat: Any, seed: int, step: Any) -> Any:
         repeat: int64 [], how often the batch was used before.
         seed: of the run.
         step: int64 [], number of the step; together with `seed` the key of all draws.
+        replica: which part of a batch these images are: an image is changed in the same way, however many
+            parts the batch is split into.
+        replicas: number of parts.
     """
     # On the host, where a branch is chosen and a seed is read: else both would wait for the device.
     with tf.device(HOST):
         is_repeat, key = repeat > 0, tf.stack([tf.constant(seed, tf.int64), step])
-    return tf.cond(is_repeat, lambda: reaugment(images, key), lambda: images)
+    return tf.cond(is_repeat, lambda: reaugment(images, key, replica, replicas), lambda: images)
 
 
 def draw(batch: Any, height: Any, width: Any, seed: Any) -> Distortion:

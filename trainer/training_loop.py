@@ -9,9 +9,10 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.device_echo import DEVICE_USES
+from trainer.feed import COLOR_SHIFT, Feed, as_feed, images_shape
 from trainer.held_batch import HeldBatch
 from trainer.loop_report import LoopStatus, TimedStep
-from trainer.transfer import HOST, Transfer, transfer_to
+from trainer.transfer import HOST, Transfer
 
 
 class TrainingLoop:
@@ -26,34 +27,38 @@ class TrainingLoop:
 
     Args:
         step_function: maps image, label, the step's number and how many steps have used the batch before
-            (both int64) to the loss, on the device, and updates the variables.
+            (both int64) to the loss, on the device, and updates the variables. Where the elements have
+            `color_shift`, it is the fifth argument.
         element_spec: specification of the dataset's elements, a dictionary of `tf.TensorSpec`.
         image_size: height and width that the images must have, pixels.
         num_classes: labels must be 0 to `num_classes - 1`.
-        device: TensorFlow's name of the device that the step function runs on.
+        device: TensorFlow's name of the device that the step function runs on, or the feed of several.
         steps_per_loop: the most steps of one call.
+        layout: of the images, `nhwc` or `hwcn`.
     """
 
     def __init__(
         self,
-        step_function: Callable[[Any, Any, Any, Any], Any],
+        step_function: Callable[..., Any],
         element_spec: Mapping[str, Any],
         image_size: int,
         num_classes: int,
-        device: str,
+        device: str | Feed,
         steps_per_loop: int,
+        layout: str = "nhwc",
     ) -> None:
         self._step_function = step_function
         self.steps_per_loop = steps_per_loop
-        self._image_size = image_size
+        self._images_shape = images_shape(image_size, layout)
         self.num_classes = num_classes
-        self._device = device
-        self._tag_names = sorted(set(element_spec) - {"image", "label", DEVICE_USES})
+        self._feed = as_feed(device)
+        self._tag_names = sorted(set(element_spec) - {"image", "label", DEVICE_USES, COLOR_SHIFT})
+        self._inputs = ["label", COLOR_SHIFT] if COLOR_SHIFT in element_spec else ["label"]
         self._held = None
         if DEVICE_USES in element_spec:
             image = element_spec["image"]
-            shape = image.shape.merge_with([None, image_size, image_size, 3])
-            self._held = HeldBatch({**element_spec, "image": tf.TensorSpec(shape, image.dtype)}, device)
+            spec = tf.TensorSpec(image.shape.merge_with(self._images_shape), image.dtype)
+            self._held = HeldBatch({**element_spec, "image": spec}, self._feed, layout)
         with tf.device(HOST):
             self._queue = tf.queue.FIFOQueue(
                 steps_per_loop, [tf.float64] + [element_spec[name].dtype for name in self._tag_names]
@@ -68,6 +73,7 @@ class TrainingLoop:
     def reset(self) -> None:
         """Makes it ready for another dataset, after a run that was stopped or failed."""
         self.release()
+        self.skip_uses(0)
         self._stopped.assign(False)
         collections.deque(self.finished_steps(), maxlen=0)
 
@@ -75,6 +81,15 @@ class TrainingLoop:
         """Gives up the batch that the device holds, if any, with the uses that are left of it."""
         if self._held is not None:
             self._held.release()
+
+    def skip_uses(self, uses: int) -> None:
+        """Counts the first uses of the next batch as done: those of the run that this one goes on with."""
+        if self._held is not None:
+            self._held.skipped.assign(uses)
+
+    def uses_done(self) -> int:
+        """Returns how often the batch held for further steps was used, 0 if none is held."""
+        return 0 if self._held is None else self._held.uses_done()
 
     def run(self, iterator: Any, limit: int, first_step: int) -> tuple[LoopStatus, list[int], float]:
         """Runs until the limit, the end of the data, a batch that is refused, a bad loss, or `stop`.
@@ -139,7 +154,7 @@ class TrainingLoop:
         """Takes a batch and trains on it."""
 
         def train(batch: Mapping[str, Any], arrived: Any) -> tuple[Any, Any]:
-            loaded, transfer = transfer_to(self._device, batch, arrived)
+            loaded, transfer = self._feed.load(batch, arrived)
             return self._train(loaded, tf.constant(0, tf.int64), step, transfer)
 
         return self._take(iterator, train, _outcome)
@@ -156,7 +171,7 @@ class TrainingLoop:
                 return self._take(iterator, hold, lambda *why: (*_outcome(*why), never))
 
         def hold(batch: Mapping[str, Any], arrived: Any) -> Any:
-            loaded, transfer = transfer_to(self._device, batch, arrived)
+            loaded, transfer = self._feed.load(batch, arrived)
             with tf.control_dependencies([held.hold({**batch, "image": loaded["image"]})]):
                 return *_outcome(LoopStatus.LIMIT_REACHED), transfer.after_dependencies()
 
@@ -188,23 +203,26 @@ class TrainingLoop:
 
     def _check(self, batch: Mapping[str, Any], arrived: Any, use: Any, refuse: Any) -> Any:
         """Refuses a batch whose label is outside the range, which a device would turn into a NaN."""
-        image = tf.ensure_shape(batch["image"], [None, self._image_size, self._image_size, 3])
+        image = tf.ensure_shape(batch["image"], self._images_shape)
         labels = tf.cast(batch["label"], tf.int64)
         outside = tf.boolean_mask(labels, (labels < 0) | (labels >= self.num_classes))
         cases = [(tf.size(outside) > 0, lambda: refuse(LoopStatus.LABELS_OUTSIDE, outside))]
+        if self._feed.parts > 1:
+            rows = tf.size(labels, out_type=tf.int64)
+            uneven = rows % self._feed.parts > 0
+            cases.append((uneven, lambda: refuse(LoopStatus.BATCH_UNEVEN, rows[tf.newaxis])))
         if self._held is not None:
             uses = tf.cast(batch[DEVICE_USES], tf.int64)
-            cases.append((uses < 1, lambda: refuse(LoopStatus.USES_BELOW_ONE, uses[tf.newaxis])))
+            used_up = uses <= self._held.skipped
+            cases.append((used_up, lambda: refuse(LoopStatus.USES_BELOW_ONE, uses[tf.newaxis])))
         return tf.case(cases, default=lambda: use({**batch, "image": image}, arrived))
 
     def _train(self, batch: Any, repeat: Any, step: Any, transfer: Transfer) -> tuple[Any, Any]:
-        with tf.control_dependencies([transfer.started]), tf.device(self._device):
-            loss = self._step_function(batch["image"], batch["label"], step, repeat)
-        # An accelerator's kernels are only queued when their ops return. A value computed on it after all
-        # updates were queued, and read on the host, is there when the device has done them. The pair is a
-        # real operation; a mere copy would be optimised away.
-        with tf.control_dependencies([loss]), tf.device(self._device):
-            done = tf.stack([loss, loss])
+        label, *colors = (batch[name] for name in self._inputs)
+        with tf.control_dependencies([transfer.started]), self._feed.place():
+            loss = self._step_function(batch["image"], label, step, repeat, *colors)
+        with tf.control_dependencies([loss]):
+            done = self._feed.done(loss)
         finite = tf.reduce_all(tf.math.is_finite(done))
         with tf.control_dependencies([finite]):
             ended = tf.timestamp()
