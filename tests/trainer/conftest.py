@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
@@ -36,3 +37,34 @@ def no_thread_is_left() -> Iterator[None]:
     yield
     left = [thread.name for thread in set(threading.enumerate()) - before if "pipebench" in thread.name]
     assert left == []
+
+
+@pytest.fixture
+def tiny_objects() -> Callable[..., dict[str, Any]]:
+    """Returns a function that makes what a checkpoint saves, with every value equal to the one given."""
+    import tensorflow as tf
+
+    def make(value: float, size: int = 3) -> dict[str, Any]:
+        model = tf.Module()
+        model.weights = tf.Variable(tf.fill([size], float(value)))
+        model.steps = tf.Variable(int(value), dtype=tf.int64)
+        return {"model": model, "slots": [tf.Variable(float(value)), tf.Variable(-float(value))]}
+
+    return make
+
+
+@pytest.fixture
+def files_at_most() -> Callable[[int], AbstractContextManager[None]]:
+    """Returns a context in which no file of this process grows beyond a size: a disk that is full."""
+    import resource
+
+    @contextmanager
+    def limited(size_bytes: int) -> Iterator[None]:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return limited
