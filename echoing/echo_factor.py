@@ -83,21 +83,23 @@ class EchoFactor:
         """Returns the number of elements that `inputs` elements become: floor(inputs e)."""
         return math.floor(inputs * self.value)
 
+    def element_of(self, output: int) -> int:
+        """Returns which input element the output of this number is a use of: ceil((output + 1) / e) - 1."""
+        return math.ceil((output + 1) / self.value) - 1
+
     def distinct_in_batch(self, batch_size: int, batches: int = 100) -> float:
         """Returns how many different elements a batch holds on average without a shuffle after the echo.
 
-        Output j is a use of element ceil((j + 1) / e) - 1; batches begin anywhere within the uses of one.
+        Batches begin anywhere within the uses of an element.
 
         Args:
             batch_size: elements a batch.
             batches: how many batches, from the first one on, the mean is taken over.
         """
-
-        def element_of(output: int) -> int:
-            return math.ceil((output + 1) / self.value) - 1
-
         firsts = range(0, batches * batch_size, batch_size)
-        distinct = sum(element_of(first + batch_size - 1) - element_of(first) + 1 for first in firsts)
+        distinct = sum(
+            self.element_of(first + batch_size - 1) - self.element_of(first) + 1 for first in firsts
+        )
         return distinct / batches
 
     def __float__(self) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from echoing.cardinality import declare_length
 from echoing.checks import check_integer
 from echoing.echo_factor import MAX_FACTOR, EchoFactor
 from echoing.errors import OptionError
@@ -24,6 +25,7 @@ def echo(
     seed: int | None = None,
     reshuffle_each_iteration: bool = True,
     with_repeat_index: bool = False,
+    start: int = 0,
 ) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
     """Returns a transformation that uses each element `factor` times: `dataset.apply(echo(2))`.
 
@@ -62,10 +64,16 @@ def echo(
         reshuffle_each_iteration: whether each pass over the dataset is shuffled differently.
         with_repeat_index: whether elements become `(repeat_index, element)`; the index is a scalar int64,
             0 for the fresh use, 1 and up for its repeats.
+        start: outputs that come before the first one, to go on in the middle of an echo, also within the
+            repeats of an element. The input then has to begin with element
+            `EchoFactor.parse(factor).element_of(start)` of the whole. Counted before the shuffle, whose state
+            no number tells (`echoing.block_shuffle` has one that does). Not with a variable factor, whose
+            earlier values are not known.
 
     Raises:
-        OptionError: a factor that is no number >= 1, or a negative buffer. A variable is checked while
-            iterating: one below 1 or not finite raises `tf.errors.InvalidArgumentError`.
+        OptionError: a factor that is no number >= 1, a negative buffer or start, or a start with a variable
+            factor. A variable is checked while iterating: one below 1 or not finite raises
+            `tf.errors.InvalidArgumentError`.
     """
     variable = factor if isinstance(factor, tf.Variable) else None
     parsed = EchoFactor.parse(1 if variable is not None else factor)
@@ -74,6 +82,9 @@ def echo(
         check_integer("shuffle_buffer_bytes", shuffle_buffer_bytes, minimum=1)
         if shuffle_buffer_size:
             raise OptionError("shuffle_buffer_size", shuffle_buffer_size, "0 beside shuffle_buffer_bytes")
+    check_integer("start", start, minimum=0)
+    if variable is not None and start:
+        raise OptionError("start", start, "0 with a variable factor, whose earlier values are not known")
 
     def transform(dataset: tf.data.Dataset) -> tf.data.Dataset:
         buffer = shuffle_buffer_size
@@ -82,7 +93,7 @@ def echo(
         if variable is not None:
             dataset = _repeat_by_variable(dataset, variable, with_repeat_index)
         elif not parsed.is_one or with_repeat_index:
-            dataset = _repeat_elements(dataset, parsed, with_repeat_index)
+            dataset = _repeat_elements(dataset, parsed, with_repeat_index, start)
         if buffer:
             dataset = dataset.shuffle(buffer, seed=seed, reshuffle_each_iteration=reshuffle_each_iteration)
         return dataset
@@ -90,7 +101,7 @@ def echo(
     return transform
 
 
-def count_uses(factor: object) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
+def count_uses(factor: object, start: int = 0) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
     """Returns a transformation to `(uses, element)` pairs: how often each element is to be used.
 
     This is the decision of `echo` without its execution, for a consumer that repeats by itself, such as a
@@ -99,21 +110,25 @@ def count_uses(factor: object) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
 
     Args:
         factor: as for `echo`. The uses are a scalar int64.
+        start: elements that come before the first one, to go on in the middle. A variable factor counts
+            afresh from there: its fraction carried over is not known.
 
     Raises:
-        OptionError: a factor that is no number >= 1.
+        OptionError: a factor that is no number >= 1, or a negative start.
     """
+    check_integer("start", start, minimum=0)
     if isinstance(factor, tf.Variable):
         return lambda dataset: _with_options(_count_by_variable(dataset, factor))
     parsed = EchoFactor.parse(factor)
-    return lambda dataset: dataset.enumerate().map(
+    return lambda dataset: dataset.enumerate(start).map(
         lambda index, element: (_uses_of_element(index, parsed), element)
     )
 
 
 def _repeat_elements(
-    dataset: tf.data.Dataset, factor: EchoFactor, with_repeat_index: bool
+    dataset: tf.data.Dataset, factor: EchoFactor, with_repeat_index: bool, start: int
 ) -> tf.data.Dataset:
+    first = factor.element_of(start)
     length = int(dataset.cardinality())
     if length == 0:
         # Nothing to echo, but the element structure must be the one that was asked for.
@@ -126,9 +141,13 @@ def _repeat_elements(
             lambda *args: _uses(factor.whole, args if is_tuple else args[0], with_repeat_index)
         )
     else:
-        counted = dataset.apply(count_uses(factor))
+        counted = dataset.apply(count_uses(factor, first))
         echoed = counted.flat_map(lambda count, element: _uses(count, element, with_repeat_index))
-    return _with_cardinality(echoed, length, factor)
+    before = factor.outputs_of(first)
+    if length > 0:
+        length = factor.outputs_of(first + length) - before
+    echoed = declare_length(echoed, length)
+    return echoed.skip(start - before) if start > before else echoed
 
 
 def _repeat_by_variable(
@@ -137,7 +156,7 @@ def _repeat_by_variable(
     counted = _count_by_variable(dataset, factor)
     echoed = counted.flat_map(lambda count, element: _uses(count, element, with_repeat_index))
     if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
-        echoed = _declared_endless(echoed)
+        echoed = declare_length(echoed, tf.data.INFINITE_CARDINALITY)
     return _with_options(echoed)
 
 
@@ -180,24 +199,3 @@ def _uses_of_element(index: Any, factor: EchoFactor) -> Any:
     position = tf.math.floormod(index, denominator)
     extra = (position + 1) * numerator // denominator - position * numerator // denominator
     return tf.constant(factor.whole, tf.int64) + extra
-
-
-def _with_cardinality(echoed: tf.data.Dataset, length: int, factor: EchoFactor) -> tf.data.Dataset:
-    """Declares the length of `echoed`, which `flat_map` leaves unknown.
-
-    `assert_cardinality` is not used: it fails where the input is split behind our back, as the tf.data
-    service does with dynamic sharding.
-    """
-    if length == tf.data.UNKNOWN_CARDINALITY:
-        return echoed
-    endless = _declared_endless(echoed)
-    return endless if length == tf.data.INFINITE_CARDINALITY else endless.take(factor.outputs_of(length))
-
-
-def _declared_endless(echoed: tf.data.Dataset) -> tf.data.Dataset:
-    """Returns the same elements under an infinite cardinality.
-
-    Adds a dataset that says it is infinite but holds nothing: an infinite one after `skip(-1)`, which skips
-    everything. It informs tf.data and asserts nothing.
-    """
-    return echoed.concatenate(echoed.repeat().skip(-1))

@@ -48,6 +48,13 @@ def test_outputs_are_the_floor_of_the_exact_product(factor, inputs):
     assert EchoFactor.parse(float(factor)).outputs_of(inputs) == expected
 
 
+@given(st.integers(100, 999).map(lambda hundredths: Decimal(hundredths) / 100), st.integers(0, 500))
+def test_every_output_belongs_to_the_element_that_a_stream_written_out_says(factor, output):
+    uses = [int((n + 1) * factor) - int(n * factor) for n in range(output + 2)]
+    stream = [n for n, count in enumerate(uses) for _ in range(count)]
+    assert EchoFactor.parse(factor).element_of(output) == stream[output]
+
+
 @pytest.mark.parametrize(
     ("batch", "factor", "distinct"),
     [

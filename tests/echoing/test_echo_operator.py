@@ -74,6 +74,34 @@ def test_echo_of_an_echo_is_the_echo_of_the_product():
     assert values(dataset.apply(echo(2)).apply(echo(3))) == values(dataset.apply(echo(6)))
 
 
+@settings(max_examples=12, deadline=None)
+@given(factors, st.integers(0, 60), st.booleans())
+def test_start_gives_the_rest_of_the_stream(factor, start, with_repeat_index):
+    def stream(first: int, **options) -> list:
+        dataset = tf.data.Dataset.range(first, 40)
+        echoed = dataset.apply(echo(float(factor), with_repeat_index=with_repeat_index, **options))
+        result = list(echoed.as_numpy_iterator())
+        assert int(echoed.cardinality()) == len(result)
+        return result
+
+    # Output j is the use of the first element n with floor((n + 1) e) > j.
+    first = next(n for n in range(61) if int((n + 1) * factor) > start)
+    assert stream(min(first, 40), start=start) == stream(0)[start:]
+
+
+@pytest.mark.parametrize("start", [-1, 0.5])
+def test_bad_start_is_refused(start):
+    with pytest.raises(OptionError, match="start"):
+        echo(2, start=start)
+    with pytest.raises(OptionError, match="start"):
+        count_uses(2, start=start)
+
+
+def test_start_of_a_variable_factor_is_refused():
+    with pytest.raises(OptionError, match=r"start is 1.*variable"):
+        echo(tf.Variable(2.0), start=1)
+
+
 STRUCTURES = {
     "tensor": tf.data.Dataset.range(2),
     "one-tuple": tf.data.Dataset.range(2).map(lambda x: (x,)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,18 @@ def shards(tmp_path: Path):
     return open_data_source(str(tmp_path)).shards
 
 
+@pytest.fixture
+def uneven_shards(tmp_path: Path):
+    """24 records, each its own number, over shards of 5, 9, 3 and 7."""
+    number = 0
+    for shard, count in enumerate((5, 9, 3, 7)):
+        with tf.io.TFRecordWriter(str(tmp_path / f"train-{shard:05d}-of-00004")) as writer:
+            for _ in range(count):
+                writer.write(str(number).encode())
+                number += 1
+    return open_data_source(str(tmp_path)).shards
+
+
 def read(shards, **options) -> list[int]:
     options = {"shard_count": len(shards), "epochs": 1, **options}
     dataset = shards_dataset(shards).apply(Storage(**options))
@@ -35,6 +48,95 @@ def test_every_epoch_holds_each_record_once_in_another_order(shards):  # DP-01
     epochs = [numbers[i : i + 20] for i in (0, 20, 40)]
     assert all(sorted(epoch) == list(range(20)) for epoch in epochs)
     assert epochs[0] != epochs[1] != epochs[2]
+
+
+def read_ids(shards, **options) -> list[tuple[int, int, int]]:
+    dataset = shards_dataset(shards).apply(Storage(**{"shard_count": len(shards), **options}))
+    return [
+        (int(record["serialized"]), int(record["record_id"]), int(record["example_id"]))
+        for record in dataset.as_numpy_iterator()
+    ]
+
+
+STARTS = {
+    "shuffled": {"shuffle_buffer_size": 10},
+    "not shuffled": {"shuffle_buffer_size": 0},
+    "one shard at a time": {"cycle_length": 1, "shuffle_buffer_size": 3},
+    "buffer larger than the data": {"shuffle_buffer_size": 1000},
+    "cached": {"cache": True, "shuffle_buffer_size": 6},
+    "second of three hosts": {"host_count": 3, "host_index": 1, "shuffle_buffer_size": 4},
+    "last of more hosts than shards": {"host_count": 6, "host_index": 5, "shuffle_buffer_size": 4},
+    "evaluation": {"is_training": False, "epochs": 1},
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_deterministic_read_goes_on_from_any_record(uneven_shards, name):
+    options = {"seed": 3, "deterministic": True, "epochs": 3, "cycle_length": 2, **STARTS[name]}
+    whole = read_ids(uneven_shards, **options)
+    for start in sorted({1, 13, 24, len(whole) // 2, len(whole) - 1, len(whole) + 1}):
+        assert read_ids(uneven_shards, **options, start=start) == whole[start:]
+
+
+def test_endless_read_goes_on_in_a_late_epoch(uneven_shards):
+    options = {"shard_count": 4, "seed": 3, "deterministic": True, "shuffle_buffer_size": 10}
+    dataset = shards_dataset(uneven_shards)
+    whole = [int(r["serialized"]) for r in dataset.apply(Storage(**options)).take(24 * 6)]
+    rest = dataset.apply(Storage(**options, start=24 * 4 + 7)).take(41)
+    assert [int(r["serialized"]) for r in rest] == whole[24 * 4 + 7 :]
+    assert int(rest.cardinality()) == 41
+
+
+def test_start_in_shards_that_were_not_counted_counts_them(uneven_shards):
+    options = {"seed": 3, "deterministic": True, "epochs": 2, "shuffle_buffer_size": 10}
+    unknown = [replace(shard, records=None) for shard in uneven_shards]
+    assert read_ids(unknown, **options, start=30) == read_ids(uneven_shards, **options)[30:]
+
+
+def test_start_in_gzip_shards(tmp_path):
+    for shard in range(2):
+        options = tf.io.TFRecordOptions("GZIP")
+        with tf.io.TFRecordWriter(str(tmp_path / f"train-{shard:05d}-of-00002"), options) as writer:
+            for position in range(6):
+                writer.write(str(shard * 6 + position).encode())
+    shards = open_data_source(str(tmp_path)).shards
+    options = {"seed": 1, "deterministic": True, "epochs": 2, "shuffle_buffer_size": 4}
+    assert read_ids(shards, **options, start=9) == read_ids(shards, **options)[9:]
+
+
+def test_start_without_determinism_leaves_out_as_many_records_and_keeps_the_numbers(uneven_shards):
+    rest = read_ids(uneven_shards, seed=3, epochs=2, start=30, shuffle_buffer_size=5)
+    assert [example for _, _, example in rest] == list(range(30, 48))
+    assert len({number for number, _, _ in rest}) == 18
+
+
+def test_start_with_lost_records_lies_earlier_by_as_many(uneven_shards):
+    corrupt_payload(uneven_shards[1].path, 4)  # 5 of its 9 records are lost
+    options = {"seed": 3, "deterministic": True, "epochs": 2, "cycle_length": 1, "shuffle_buffer_size": 0}
+    counter = SkipCounter()
+    whole = [number for number, _, _ in read_ids(uneven_shards, **options, skip_counter=SkipCounter())]
+    rest = [number for number, _, _ in read_ids(uneven_shards, **options, skip_counter=counter, start=24)]
+    assert len(whole) == 38
+    assert rest == whole[19:]
+    assert counter.count == 5  # only what is read again is counted again
+
+
+def test_endless_read_is_known_to_be_endless(shards):
+    dataset = shards_dataset(shards).apply(Storage(shard_count=4))
+    assert int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
+
+
+def test_records_near_each_other_in_one_epoch_are_mixed_with_others_in_the_next(tmp_path):
+    with tf.io.TFRecordWriter(str(tmp_path / "train-00000-of-00001")) as writer:
+        for number in range(400):
+            writer.write(str(number).encode())
+    shards = open_data_source(str(tmp_path)).shards
+    numbers = read(shards, epochs=2, deterministic=True, seed=1, shuffle_buffer_size=80)
+    first, second = ([set(numbers[at : at + 10]) for at in range(base, base + 400, 10)] for base in (0, 400))
+    # Two batches of ten out of the same 40 records share 2.5; none is the same again.
+    assert max(len(one & other) for one in first for other in second) <= 8
+    ways = [abs(at % 400 - number) for at, number in enumerate(numbers)]
+    assert 8 < sum(ways) / len(ways) < 14  # a third of a block of 30 to 40
 
 
 def test_repeats_for_ever_without_an_epoch_count(shards):
