@@ -65,6 +65,8 @@ class MetricsLog:
             if whole != content:
                 model_folder.write_whole(self.path, whole)
             self._file = tf.io.gfile.GFile(self.path, "ab")
+            # Opens it, so that a folder that cannot be written to is told now.
+            self._file.write(b"")
 
     @property
     def last_step(self) -> int:
