@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bench.commands import bench_echo
+from bench.commands import bench_echo, bench_replicas
 
 
 @click.group("bench", epilog="Example: pipebench bench echo --rounds 8")
@@ -13,3 +13,4 @@ def command() -> None:
 
 
 command.add_command(bench_echo.command, "echo")
+command.add_command(bench_replicas.command, "replicas")
