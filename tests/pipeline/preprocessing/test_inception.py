@@ -1,4 +1,4 @@
-"""Inception's preprocessing against independent computations."""
+"""Inception's preprocessing against NumPy on fixed crops, and on pictures of odd sizes."""
 
 from __future__ import annotations
 
@@ -6,111 +6,123 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipeline import inception_preprocessing as inception
+from pipeline.preprocessing.draws import example_bits
+from pipeline.preprocessing.image_draws import WORDS
+from pipeline.preprocessing.inception import Inception
 
 
-def bilinear_by_hand(image: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Bilinear resize without half-pixel centres: source position = target index x scale."""
-    rows = np.arange(height) * image.shape[0] / height
-    columns = np.arange(width) * image.shape[1] / width
-    top, left = np.floor(rows).astype(int), np.floor(columns).astype(int)
-    bottom = np.minimum(top + 1, image.shape[0] - 1)
-    right = np.minimum(left + 1, image.shape[1] - 1)
-    down, across = (rows - top)[:, None, None], (columns - left)[None, :, None]
-    upper = image[top][:, left] * (1 - across) + image[top][:, right] * across
-    lower = image[bottom][:, left] * (1 - across) + image[bottom][:, right] * across
-    return upper * (1 - down) + lower * down
+@pytest.mark.parametrize("half_pixel_centers", [False, True])
+def test_evaluation_resizes_the_middle_seven_eighths(
+    half_pixel_centers, picture, bilinear_by_hand, both_ways
+):
+    image = picture(80, 50)
+    middle = bilinear_by_hand(image[5:75, 3:47], 29, 29, half_pixel_centers)
+    inception = Inception(29, half_pixel_centers=half_pixel_centers)
+    result = both_ways(inception.for_evaluation, image)
+    assert result.shape == (29, 29, 3)
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, middle / 127.5 - 1, atol=1e-5)
 
 
-@pytest.mark.parametrize("size", [(13, 7), (5, 5), (1, 9), (40, 60)])
-def test_resize_is_bilinear_without_half_pixel_centres(size):
-    image = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
-    result = inception.resize(tf.constant(image), *size).numpy()
-    assert result.shape == (*size, 3)
-    np.testing.assert_allclose(result, bilinear_by_hand(image.astype(float), *size) / 255, atol=1e-5)
+@pytest.mark.parametrize("mirrored", [True, False])
+@pytest.mark.parametrize("half_pixel_centers", [False, True])
+def test_a_crop_is_resized_mirrored_and_recoloured(
+    mirrored, half_pixel_centers, picture, bilinear_by_hand, both_ways, words_of
+):
+    crop = picture(40, 33)
+    resized = bilinear_by_hand(crop, 29, 29, half_pixel_centers) / 255
+    flipped = resized[:, ::-1] if mirrored else resized
+    # A quarter, three quarters and seven eighths of the way from one end of each range to the other.
+    brightness, cb, cr = -0.5 * 32 / 255, 0.5 * 0.1, 0.75 * 0.2
+    shift = [brightness + 1.402 * cr, brightness - 0.344136 * cb - 0.714136 * cr, brightness + 1.772 * cb]
+    expected = np.clip(flipped + shift, 0, 1) * 2 - 1
+
+    inception = Inception(29, cr_distortion_range=0.2, half_pixel_centers=half_pixel_centers)
+    words = words_of(flip=0.49 if mirrored else 0.5, brightness=0.25, cb=0.75, cr=0.875)
+    np.testing.assert_allclose(both_ways(inception.distort, crop, words), expected, atol=1e-5)
 
 
-def test_resize_equals_the_references_order_of_scaling_first():
-    image = np.random.default_rng(1).integers(0, 256, (23, 31, 3), np.uint8)
-    scaled = tf.image.convert_image_dtype(image, tf.float32)
-    reference = tf.compat.v1.image.resize_bilinear(scaled[tf.newaxis], [17, 19], align_corners=False)[0]
-    np.testing.assert_allclose(inception.resize(tf.constant(image), 17, 19), reference, atol=1e-6)
+def test_fast_mode_with_full_colours_changes_brightness_then_saturation(picture, both_ways, words_of):
+    crop = picture(29, 29)
+    # No saturation is left, so that every pixel is its largest channel, brightened before.
+    words = words_of(flip=0.9, brightness=0.75, saturation=0.0)
+    grey_ish = both_ways(Inception(29, use_fast_color_distort=False).distort, crop, words)
+    bright = crop / 255 + 0.5 * 32 / 255
+    value = bright.max(axis=2, keepdims=True)
+    np.testing.assert_allclose(grey_ish, np.clip(value - 0.5 * (value - bright), 0, 1) * 2 - 1, atol=1e-5)
 
 
-def test_fast_colour_distortion_shifts_each_channel_by_the_jpeg_matrix():
-    image = tf.fill([1, 1, 3], 0.5)
-    result = inception.distort_color_fast(image, 0.1, 0.05, -0.02).numpy()[0, 0]
-    expected = [
-        0.5 + 0.1 + 1.402 * -0.02,
-        0.5 + 0.1 - 0.344136 * 0.05 - 0.714136 * -0.02,
-        0.5 + 0.1 + 1.772 * 0.05,
-    ]
-    np.testing.assert_allclose(result, expected, atol=1e-6)
+@pytest.mark.parametrize(
+    ("draw", "pixels"),
+    [(0.1, [100, 150, 200, 200]), (0.3, [100, 100, 200, 200]), (0.8, [100, 100, 200, 200])],
+)
+def test_without_fast_mode_the_resize_method_is_drawn(draw, pixels, both_ways, words_of):
+    crop = np.full((2, 2, 3), 100, np.uint8)
+    crop[:, 1] = 200
+    inception = Inception(4, cb_distortion_range=0, cr_distortion_range=0, fast_mode=False)
+    # Bilinear; nearest; the area of half a pixel lies in one. No shift of brightness in the middle.
+    result = both_ways(inception.distort, crop, words_of(flip=0.9, resize_method=draw))
+    np.testing.assert_allclose((result[0, :, 0] + 1) * 127.5, pixels, atol=1e-3)
 
 
-def test_fast_colour_distortion_clips_to_the_unit_range():
-    assert inception.distort_color_fast(tf.ones([2, 2, 3]), 0.1, 0.0, 0.0).numpy().max() == 1.0
-    assert inception.distort_color_fast(tf.zeros([2, 2, 3]), -0.1, 0.0, 0.0).numpy().min() == 0.0
+def test_without_fast_mode_the_full_distortion_changes_hue_and_contrast(both_ways, words_of):
+    crop = np.full((2, 2, 3), (120, 100, 100), np.uint8)
+    inception = Inception(2, use_fast_color_distort=False, fast_mode=False)
+    # Hue up by a tenth of a turn (a third of that is from red to green); the other changes are neutral.
+    words = words_of(flip=0.9, resize_method=0.3, brightness=0.5, saturation=0.5, hue=0.75, contrast=0.5)
+    result = both_ways(inception.distort, crop, words)
+    np.testing.assert_allclose((result[0, 0] + 1) * 127.5, [120, 112, 100], atol=1e-3)
 
 
-@pytest.mark.parametrize(("uniform", "flipped"), [(0.0, True), (0.49, True), (0.5, False), (0.99, False)])
-def test_flip_mirrors_below_one_half(uniform, flipped):
-    image = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
-    result = inception.flip(tf.constant(image), tf.constant(uniform)).numpy()
-    np.testing.assert_array_equal(result, image[:, ::-1] if flipped else image)
+def test_results_of_the_full_distortion_fill_the_models_range_and_stay_in_it(picture, words_of):
+    inception = Inception(29, use_fast_color_distort=False, fast_mode=False)
+    for ordering in (0.1, 0.3, 0.6, 0.8):
+        words = words_of(
+            contrast=0.99, saturation=0.99, brightness=0.99, ordering=ordering, resize_method=0.6
+        )
+        result = inception.distort(picture(40, 40), words).numpy()
+        assert result.min() == -1.0
+        assert result.max() == 1.0
 
 
-def test_crops_keep_to_the_areas_and_aspect_ratios_asked_for():
-    image = tf.zeros([300, 400, 3], tf.uint8)
-    crop = tf.function(lambda seed: tf.shape(inception.random_crop(image, None, seed)))
-    sizes = np.array([crop(tf.constant([5, index])).numpy()[:2] for index in range(400)])
-    area = sizes.prod(axis=1) / (300 * 400)
-    aspect = sizes[:, 1] / sizes[:, 0]
-    # One pixel of rounding either way on crops of at least 67 x 67 pixels.
-    # Not 5 %: a crop must cover a tenth of the box, and here the box is the whole image.
-    assert area.min() >= 0.1 * 0.97
-    assert area.min() < 0.13
-    assert 0.85 < area.max() <= 1.0
-    assert aspect.min() >= 3 / 4 * 0.98
-    assert aspect.max() <= 4 / 3 * 1.02
+def test_training_cuts_distorts_and_depends_on_the_words_alone(picture, both_ways):
+    image = picture(50, 70)
+
+    def train(number):
+        words = example_bits(9, number, tf.zeros([], tf.int64), WORDS)
+        return Inception(32).for_training(image, None, words)
+
+    first = both_ways(train, np.int64(0))
+    np.testing.assert_array_equal(first, both_ways(train, np.int64(0)))
+    assert -1.0 <= first.min() < first.max() <= 1.0
+    assert not np.array_equal(first, both_ways(train, np.int64(1)))
+
+
+def test_training_takes_the_crop_that_covers_the_box():
+    # A bright box on black: a crop that missed it would be black all over.
+    image = np.zeros((200, 200, 3), np.uint8)
+    image[20:60, 120:180] = 255
+    plain = Inception(29, cb_distortion_range=0, cr_distortion_range=0)
+    boxes = tf.constant([[0.1, 0.6, 0.3, 0.9]])
+
+    def train(number):
+        return plain.for_training(image, boxes, example_bits(1, number, tf.zeros([], tf.int64), WORDS))
+
+    for result in tf.data.Dataset.range(40).map(train).as_numpy_iterator():
+        assert result.max() > 0.7
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 2000), (2000, 1), (2, 2)])
-@pytest.mark.parametrize("use_fast", [True, False])
-def test_tiny_and_narrow_images_give_finite_results(shape, use_fast):  # IM-10
+@pytest.mark.parametrize("options", [{}, {"use_fast_color_distort": False, "fast_mode": False}])
+def test_tiny_and_narrow_images_give_finite_results(shape, options):  # IM-10
     image = tf.fill([*shape, 3], tf.constant(200, tf.uint8))
-    for draw in range(20):
-        train = inception.preprocess_for_train(image, None, 29, tf.constant([0, draw]), 0.1, 0.1, use_fast)
-        assert train.shape == (29, 29, 3)
-        assert np.isfinite(train.numpy()).all()
-    evaluated = inception.preprocess_for_eval(image, 29).numpy()
-    np.testing.assert_allclose(evaluated, (200 / 255 - 0.5) * 2, atol=1e-5)
+    inception = Inception(299, **options)
 
+    def train(number):
+        return inception.for_training(image, None, example_bits(0, number, tf.zeros([], tf.int64), WORDS))
 
-def test_evaluation_takes_the_central_part():
-    # 80 x 80 with a border of 5 pixels, which is what 0.875 leaves out.
-    image = np.zeros((80, 80, 3), np.uint8)
-    image[5:75, 5:75] = 255
-    result = inception.preprocess_for_eval(tf.constant(image), 20).numpy()
-    np.testing.assert_allclose(result, 1.0, atol=1e-6)
-
-
-def test_training_image_lies_in_the_models_range_and_depends_on_the_key_alone():
-    image = tf.constant(np.random.default_rng(2).integers(0, 256, (50, 70, 3), np.uint8))
-
-    def draw(key: int) -> np.ndarray:
-        return inception.preprocess_for_train(image, None, 32, tf.constant([9, key])).numpy()
-
-    assert draw(0).min() >= -1.0
-    assert draw(0).max() <= 1.0
-    np.testing.assert_array_equal(draw(0), draw(0))
-    assert not np.array_equal(draw(0), draw(1))
-
-
-def test_crop_covers_a_part_of_the_annotated_box():
-    # Bright box on black; a crop that misses the box is black all over.
-    image = np.zeros((200, 200, 3), np.uint8)
-    image[20:60, 120:180] = 255
-    box = tf.constant([[0.1, 0.6, 0.3, 0.9]])
-    for key in range(40):
-        assert inception.random_crop(tf.constant(image), box, tf.constant([1, key])).numpy().max() == 255
+    for result in tf.data.Dataset.range(20).map(train).as_numpy_iterator():
+        assert result.shape == (299, 299, 3)
+        assert np.isfinite(result).all()
+        assert -1 <= result.min() <= result.max() <= 1
+    np.testing.assert_allclose(inception.for_evaluation(image), 200 / 127.5 - 1, atol=1e-5)
