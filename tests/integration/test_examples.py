@@ -36,6 +36,13 @@ def test_keras_example_reports_fresh_and_trained_examples():
     assert "effective epochs" in output
 
 
+@pytest.mark.slow
+def test_replicas_example_accounts_for_every_gradient_with_and_without_a_backup():
+    output = run("sync_replicas.py", "--steps", "20", "--straggler-milliseconds", "2")
+    assert "20 updates from 80 gradients (by replica: 20, 20, 20, 20); 0 stale gradients dropped" in output
+    assert "20 updates from 60 gradients" in output
+
+
 def test_every_example_is_tested():
-    tested = {"custom_loop.py", "tf_data_service.py", "keras_fit.py"}
+    tested = {"sync_replicas.py", "custom_loop.py", "tf_data_service.py", "keras_fit.py"}
     assert {path.name for path in EXAMPLES.glob("*.py")} == tested

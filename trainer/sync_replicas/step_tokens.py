@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -30,7 +31,7 @@ class StepTokens:
         for index, queue in enumerate(self._queues):
             tokens = len(range(index, count, len(self._queues)))
             if tokens:
-                queue.enqueue_many(tf.fill([tokens], tf.constant(step, tf.int64)))
+                queue.enqueue_many(np.full(tokens, step, np.int64))
 
     def take(self, replica: int) -> int | None:
         """Waits for a token of a replica and returns it; None once the queues are closed."""

@@ -105,6 +105,8 @@ class SyncReplicas:
         Args:
             replicas: the gradient function of each replica: from the global step to one gradient a variable.
                 It runs on the replica's own thread, so functions must not share what is not safe to share.
+                A `tf.function` that they share is best traced before (`get_concrete_function`): threads that
+                call it for the first time together trace it once each.
             steps: updates to make, at least 1.
             on_push: called with each batch that came in, in order and under the lock: be quick.
             step_timeout_seconds: longest time to an update.
