@@ -13,6 +13,10 @@ import tensorflow as tf
 METHODS = ("bilinear", "nearest", "bicubic", "area")
 """In the reference's order: the number that is drawn is the place in it."""
 
+WHOLE_UP_TO = 6
+"""Up to how many times the pixels of a part the whole image is resized: the kernel takes about a fifth of the
+time that gathers take for a pixel (at 299 x 299), but 1 x 2,000 pixels may become 600 x 1,200,000."""
+
 
 def resize_bilinear(image: Any, height: int, width: int, half_pixel_centers: bool = False) -> Any:
     """Returns the image resized bilinearly, float32 [height, width, 3], values on the scale of the input.
@@ -60,7 +64,7 @@ def resize(image: Any, height: int, width: int, method: Any, half_pixel_centers:
 def resize_bilinear_part(
     image: Any, size: Any, begin: Any, height: int, width: int, half_pixel_centers: bool = False
 ) -> Any:
-    """Returns a part of the image as it would be if it were resized whole, without resizing the rest.
+    """Returns a part of the image as it would be if it were resized whole, without resizing much of the rest.
 
     Args:
         image: uint8 or float32 [any height, any width, 3].
@@ -73,15 +77,33 @@ def resize_bilinear_part(
     Returns:
         float32 [height, width, 3], values on the scale of the input.
     """
+    whole_pixels = tf.reduce_prod(tf.cast(size, tf.int64))
+
+    def cut_from_whole() -> Any:
+        resized = tf.raw_ops.ResizeBilinear(
+            images=tf.cast(image, tf.float32)[tf.newaxis],
+            size=size,
+            align_corners=False,
+            half_pixel_centers=half_pixel_centers,
+        )[0]
+        return tf.slice(resized, tf.concat([begin, [0]], axis=0), [height, width, 3])
+
+    part = tf.cond(
+        whole_pixels <= WHOLE_UP_TO * height * width,
+        cut_from_whole,
+        lambda: _part_alone(image, size, begin, height, width, half_pixel_centers),
+    )
+    return tf.ensure_shape(part, [height, width, 3])
+
+
+def _part_alone(image: Any, size: Any, begin: Any, height: int, width: int, half_pixel_centers: bool) -> Any:
     source = tf.shape(image)
     top, bottom, down = _neighbours(source[0], size[0], begin[0], height, half_pixel_centers)
     left, right, across = _neighbours(source[1], size[1], begin[1], width, half_pixel_centers)
     # Only the columns needed, then rows: gathered as they come, cast after.
-    image = image[:, left[0] : right[-1] + 1]
-    left, right = left - left[0], right - left[0]
-    rows = _interpolate(image, top, bottom, down[:, tf.newaxis, tf.newaxis], axis=0)
-    part = _interpolate(rows, left, right, across[:, tf.newaxis], axis=1)
-    return tf.ensure_shape(part, [height, width, 3])
+    columns = image[:, left[0] : right[-1] + 1]
+    rows = _interpolate(columns, top, bottom, down[:, tf.newaxis, tf.newaxis], axis=0)
+    return _interpolate(rows, left - left[0], right - left[0], across[:, tf.newaxis], axis=1)
 
 
 def _neighbours(source: Any, target: Any, begin: Any, count: int, half_pixel_centers: bool) -> Any:

@@ -31,7 +31,7 @@ class Vgg:
 
     The image is resized so that its shorter side has the length drawn (in evaluation the shortest one), and
     a square is cut at a random place (in evaluation the middle), so that no image is too small for the crop.
-    Only the square is ever computed: whole, a picture of 1 x 2,000 pixels would become 600 x 1,200,000.
+    Of long images only the square is computed: whole, 1 x 2,000 pixels would become 600 x 1,200,000.
 
     Attributes:
         image_size: height and width of the results, pixels.
