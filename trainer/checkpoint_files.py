@@ -41,9 +41,9 @@ def write_checkpoint(path: str, objects: Mapping[str, Any], manifest: Manifest) 
     """Writes a checkpoint; a folder of the same name, such as a half-written one, is replaced.
 
     Everything is read back: by TensorFlow, whose own checksums show a fault of the file, to see that all
-    values are finite, and once more for the checksums of the manifest. For the 430 MB of Inception v3 with
-    RMSProp and moving averages that took 1.5 s to write, 0.2 s for the values, 1.9 s for the checksums and
-    0.3 s until it lay on the disk, on a CPU without instructions for SHA.
+    values are finite, and once more for the checksums of the manifest. 432 MB, as Inception v3 has with the
+    slots of RMSProp and moving averages, took 2.1 s to save and 0.8 s to verify and restore, on two cores
+    with instructions for SHA and a local disk.
 
     Args:
         path: the checkpoint's folder.
