@@ -17,6 +17,7 @@ from pipeline import read_order
 from pipeline.data_source import Shard
 from pipeline.element import EXAMPLE_ID, RECORD_ID, RECORD_ID_SHIFT, REPEAT_INDEX, SERIALIZED
 from pipeline.skipping import SkipCounter
+from pipeline.stage import Stage
 
 SHARD_PATH = "path"
 SHARD_COMPRESSION = "compression"
@@ -72,7 +73,12 @@ class Storage:
         seed: seed of both shuffles; None draws one.
         deterministic: False lets the interleave skip a shard that is not ready.
         cache: keep the records in memory after the first whole pass, before the shuffle. The order of shards
-            is then that of the first epoch in all of them.
+            is then that of the first epoch in all of them. After a start within an epoch the rest of it is
+            read as it is, and the next pass fills the cache.
+        cache_path: file of that cache, local or `scheme://`; empty for memory. What it holds is ordered by
+            the seed and `cycle_length` of the run that filled it.
+        before_cache: applied to the records before they are cached and shuffled: decodes them, so that the
+            cache, and the shuffle behind it, hold images.
         host_count: number of hosts that share the data.
         host_index: which of them this is, from 0.
         skip_counter: counts unreadable records that are skipped; None fails on them.
@@ -88,6 +94,8 @@ class Storage:
     seed: int | None = None
     deterministic: bool = False
     cache: bool = False
+    cache_path: str = ""
+    before_cache: Stage | None = None
     host_count: int = 1
     host_index: int = 0
     skip_counter: SkipCounter | None = None
@@ -126,8 +134,9 @@ class Storage:
         epochs = all_shards.repeat(None if self.epochs is None else max(0, self.epochs - first))
         epochs = epochs.enumerate(first)
         if self.cache:
-            # Compressed, and before the shuffle: every epoch is still shuffled and augmented afresh.
-            kept = all_shards.flat_map(lambda shards: self._read(self._ordered(shards, seed, 0))).cache()
+            # Before the shuffle and the repeat: every epoch is still shuffled and augmented afresh.
+            kept = all_shards.flat_map(lambda shards: self._read(self._ordered(shards, seed, 0)))
+            kept = kept.cache(self.cache_path)
             return epochs.flat_map(lambda epoch, shards: self._shuffle(kept, seed, epoch))
         return epochs.flat_map(
             lambda epoch, shards: self._shuffle(self._read(self._ordered(shards, seed, epoch)), seed, epoch)
@@ -169,7 +178,11 @@ class Storage:
             num_parallel_calls=min(self.cycle_length, self.shard_count),
             deterministic=self.deterministic or not self.is_training,
         )
-        return records.shard(self.host_count, self.host_index) if self._shares_records else records
+        if self._shares_records:
+            records = records.shard(self.host_count, self.host_index)
+        if self.before_cache is not None:
+            records = records.map(_unrepeated).apply(self.before_cache)
+        return records
 
     @property
     def _shuffles_in_blocks(self) -> bool:
@@ -223,6 +236,10 @@ def _counted(shards: tf.data.Dataset) -> dict[str, Any]:
 
     counted = shards.map(count, num_parallel_calls=tf.data.AUTOTUNE)
     return dict(counted.batch(_ALL_SHARDS).get_single_element())
+
+
+def _unrepeated(record: dict[str, Any]) -> dict[str, Any]:
+    return {**record, REPEAT_INDEX: tf.zeros([], tf.int64)}
 
 
 def _number_example(index: Any, record: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -210,3 +210,35 @@ def test_unreadable_record_fails_without_a_skip_counter(shards):
     corrupt_payload(shards[1].path, 2)
     with pytest.raises(tf.errors.DataLossError):
         read(shards)
+
+
+@dataclass(frozen=True)
+class Doubled:
+    """A stage that stands for decoding: every number times two."""
+
+    name: str = "doubled"
+
+    def __call__(self, records: tf.data.Dataset) -> tf.data.Dataset:
+        """Returns the records with their numbers doubled."""
+        return records.map(
+            lambda r: {
+                **r,
+                "serialized": tf.strings.as_string(2 * tf.strings.to_number(r["serialized"], tf.int64)),
+            }
+        )
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_start_in_what_is_changed_before_the_cache(uneven_shards, tmp_path, in_file):
+    options = {
+        "seed": 3,
+        "deterministic": True,
+        "epochs": 3,
+        "shuffle_buffer_size": 8,
+        "cache": True,
+        "cache_path": str(tmp_path / "cache") if in_file else "",
+        "before_cache": Doubled(),
+    }
+    whole = read_ids(uneven_shards, **options)
+    assert sorted(number for number, _, _ in whole[:24]) == list(range(0, 48, 2))
+    assert read_ids(uneven_shards, **options, start=30) == whole[30:]
