@@ -44,17 +44,18 @@ def measure_host_costs(pipeline: InputPipeline) -> HostCosts | None:
     Returns:
         The costs, or None where the probes ended before they could measure anything.
     """
-    plain = pipeline.without_echo()
     batch_size = pipeline.config.batch_size
     point = pipeline.config.parsed_insert_point
-    stages = plain.stages()
+    stages = pipeline.stages(echoed=False)
     # With the options of the run: its order is sloppy unless asked otherwise.
-    shards = shards_dataset(plain.source.shards).with_options(plain.options())
+    shards = shards_dataset(pipeline.source.shards).with_options(pipeline.options())
     if point.is_on_device:
         # All of the host's work is upstream: the repeats never leave the device.
         (whole,) = _seconds_per_element(stages(shards))
         return None if whole is None else HostCosts(whole / batch_size, 0.0)
-    upstream, whole = _seconds_per_element(stages.prefix(point.stage_name)(shards), stages(shards))
+    upstream, whole = _seconds_per_element(
+        stages.prefix(pipeline.last_stage_before(point, stages))(shards), stages(shards)
+    )
     if upstream is None or whole is None:
         return None
     upstream_per_example = upstream / batch_size if point.echoes_batches else upstream

@@ -143,6 +143,8 @@ class PipelineConfig:
         check_integer("batch_size", self.batch_size, minimum=1)
         check_integer("image_size", self.image_size, minimum=1)
         check_choice("dtype", self.dtype, DTYPES)
+        check_choice("layout", self.layout, LAYOUTS)
+        check_choice("use_data", self.use_data, DATA_KINDS)
         if self.epochs is not None:
             check_integer("epochs", self.epochs, minimum=1)
         check_integer("cycle_length", self.cycle_length, minimum=1)
@@ -163,7 +165,17 @@ class PipelineConfig:
             check_integer("seed", self.seed, minimum=0, maximum=2**31 - 1)
         check_number("cb_distortion_range", self.cb_distortion_range, minimum=0)
         check_number("cr_distortion_range", self.cr_distortion_range, minimum=0)
+        check_choice("preprocess", self.preprocess, PREPROCESSING)
+        if self.dtype == "uint8" and self.preprocess == "vgg":
+            raise OptionError("dtype", self.dtype, "float32 or bfloat16 for vgg, which subtracts means")
+        check_choice("dct_method", self.dct_method, DCT_METHODS)
+        check_integer("max_image_pixels", self.max_image_pixels, minimum=1)
+        for name in ("private_threads", "max_intra_op_parallelism"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), minimum=1)
         check_choice("cache", self.cache, CACHES)
+        if self.cache_dir and self.cache == "none":
+            raise OptionError("cache_dir", self.cache_dir, "left out unless there is a cache")
         check_choice("on_bad_record", self.on_bad_record, BAD_RECORD_POLICIES)
         if self.stamp_upstream and not self.keep_tags:
             raise OptionError("stamp_upstream", True, "False unless keep_tags is True")
@@ -176,6 +188,17 @@ class PipelineConfig:
                 "The trainer serves the repeats on the device; for a loop of your own, apply "
                 "`echoing.echo` to the dataset.",
             )
+
+    @property
+    def decodes_crops(self) -> bool:
+        """Whether decode and augment are one stage, which decodes only the crop.
+
+        Not where whole images are wanted in between: by an echo or a cache of them, or by `inception` and
+        `vgg`, which follow the reference step by step.
+        """
+        point = self.parsed_insert_point
+        echo_between = self.is_echoed and point is InsertionPoint.AFTER_DECODE
+        return self.preprocess == "fused" and not echo_between and self.cache != "images"
 
     @property
     def is_elastic(self) -> bool:

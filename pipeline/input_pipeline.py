@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import warnings
 from dataclasses import replace
@@ -12,13 +13,14 @@ from echoing.checks import check_integer
 from echoing.errors import DataError, EchoWarning
 from echoing.insertion_point import InsertionPoint
 from echoing.shuffle_budget import elements_for_budget
-from pipeline.augment import Augment
+from pipeline import filesystem
 from pipeline.batch import Batch
 from pipeline.config import PipelineConfig
 from pipeline.data_source import DataSource, open_data_source
-from pipeline.decode import Decode
 from pipeline.echo_stage import Echo, EchoOnDevice, StampUpstream
 from pipeline.element_bytes import example_bytes
+from pipeline.fused import DecodeAndAugment
+from pipeline.preprocessing_stages import block_examples, decode_stage, preprocessing_stages
 from pipeline.skipping import SkipCounter
 from pipeline.stage import Pipeline, Stage
 from pipeline.storage import Storage, shards_dataset
@@ -96,20 +98,35 @@ class InputPipeline:
         """
         options = tf.data.Options()
         options.deterministic = self.config.deterministic or not self.is_training
+        if self.config.private_threads is not None:
+            options.threading.private_threadpool_size = self.config.private_threads
+        if self.config.max_intra_op_parallelism is not None:
+            options.threading.max_intra_op_parallelism = self.config.max_intra_op_parallelism
         if input_context is not None:
             # Each host reads its share already.
             options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
         return options
 
     def stages(
-        self, batch_size: int | None = None, input_context: tf.distribute.InputContext | None = None
+        self,
+        batch_size: int | None = None,
+        input_context: tf.distribute.InputContext | None = None,
+        echoed: bool = True,
     ) -> Pipeline:
-        """Returns the stages in order, the echo at its insertion point; arguments as in `__call__`."""
+        """Returns the stages in order, the echo at its insertion point.
+
+        Args:
+            batch_size: as in `__call__`.
+            input_context: as in `__call__`.
+            echoed: False leaves the echo out and the other stages as they are composed for it: for measuring
+                what stands before and after it. `without_echo` is the best pipeline that has none.
+        """
         config = self.config
         batch = config.batch_size if batch_size is None else batch_size
         check_integer("batch_size", batch, minimum=1)
         self._check_enough_records(batch)
         hosts = 1 if input_context is None else input_context.num_input_pipelines
+        host = 0 if input_context is None else input_context.input_pipeline_id
         if input_context is not None:
             batch = input_context.get_per_replica_batch_size(batch)
 
@@ -121,32 +138,28 @@ class InputPipeline:
             cycle_length=config.cycle_length,
             read_buffer_bytes=config.read_buffer_bytes,
             # One shuffle buffer: after the echo where examples are echoed, else here (Choi et al., 2019).
-            shuffle_buffer_size=0 if self._shuffles_after_echo else self.example_shuffle_size,
+            shuffle_buffer_size=0 if echoed and self._shuffles_after_echo else self.example_shuffle_size,
             seed=self.seed,
             deterministic=config.deterministic,
-            cache=config.cache == "records",
+            cache=config.cache != "none",
+            cache_path=self._cache_path(hosts, host),
+            # Decoded before the cache, and so before the shuffle and the repeat, which stand behind it.
+            before_cache=decode_stage(config, self.skip_counter) if config.cache == "images" else None,
             host_count=hosts,
-            host_index=0 if input_context is None else input_context.input_pipeline_id,
+            host_index=host,
             skip_counter=self.skip_counter,
         )
 
         # Preprocessing
-        decode = Decode(config.use_annotated_boxes, config.num_parallel_calls, self.skip_counter)
-        augment = Augment(
-            image_size=config.image_size,
-            is_training=self.is_training,
-            seed=self.seed,
-            num_parallel_calls=config.num_parallel_calls,
-            cb_distortion_range=config.cb_distortion_range,
-            cr_distortion_range=config.cr_distortion_range,
-            use_fast_color_distort=config.use_fast_color_distort,
-        )
-        batching = Batch(batch, self._drop_remainder, config.prefetch_examples)
+        block = block_examples(config, self.is_training, batch)
+        preprocessing = preprocessing_stages(config, self.is_training, self.seed, self.skip_counter, block)
+        batching = Batch(batch, self._drop_remainder, config.prefetch_examples, block)
 
         # Transfer
-        transfer = Transfer(config.dtype, config.prefetch_batches, config.keep_tags)
+        transfer = Transfer(config.dtype, config.prefetch_batches, config.keep_tags, config.layout)
 
-        return self._with_echo(Pipeline((storage, decode, augment, batching, transfer)))
+        stages = Pipeline((storage, *preprocessing, batching, transfer))
+        return self._with_echo(stages) if echoed else stages
 
     def steps_in(self, epochs: int = 1, batch_size: int | None = None) -> int | None:
         """Returns the training steps of so many epochs on one host, or None where the records are not known.
@@ -180,9 +193,33 @@ class InputPipeline:
         size_bytes = example_bytes(config.parsed_insert_point, self.source, config.image_size)
         return elements_for_budget(config.shuffle_buffer_bytes, size_bytes, config.parsed_echo_factor)
 
+    @staticmethod
+    def last_stage_before(point: InsertionPoint, stages: Pipeline) -> str:
+        """Returns the name of the stage that ends at an insertion point.
+
+        Args:
+            point: the point.
+            stages: the pipeline, in which one stage may do the work of `decode` and `augment`.
+        """
+        name = point.stage_name
+        if name in stages.names:
+            return name
+        # Images that are cached are decoded within the storage stage.
+        return DecodeAndAugment.name if DecodeAndAugment.name in stages.names else Storage.name
+
     def without_echo(self) -> InputPipeline:
         """Returns the same pipeline with the echo taken out, over the same shards."""
         return InputPipeline(replace(self.config, echo_factor=1), self.is_training, self.source)
+
+    def _cache_path(self, hosts: int, host: int) -> str:
+        """Returns the path of the cache's files, another for whatever changes their content; "" for memory."""
+        config = self.config
+        if not config.cache_dir:
+            return ""
+        filesystem.make_folder(config.cache_dir)
+        facts = (self.source.data_dir, self.source.shards, hosts, host, config.use_annotated_boxes)
+        digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+        return filesystem.join(config.cache_dir, f"{self.source.split}-{config.cache}-{digest}")
 
     def _batches(self, records: int, batch: int) -> int:
         factor = self.config.parsed_echo_factor
@@ -230,7 +267,7 @@ class InputPipeline:
     def _with_echo(self, stages: Pipeline) -> Pipeline:
         if not self.is_training:
             return stages
-        position = self.config.parsed_insert_point.stage_name
+        position = self.last_stage_before(self.config.parsed_insert_point, stages)
         echo = self._echo_stage()
         if echo is not None:
             stages = stages.with_stage_after(position, echo)

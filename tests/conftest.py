@@ -85,10 +85,10 @@ def write_shards(folder: Path | str, shards: Sequence[Sequence[bytes]], split: s
 def make_shards() -> Callable[..., str]:
     """Returns a function that writes so many good records of three classes over so many shards."""
 
-    def make(folder: Path | str, records: int, shards: int = 1) -> str:
+    def make(folder: Path | str, records: int, shards: int = 1, **changes: Any) -> str:
         contents: list[list[bytes]] = [[] for _ in range(shards)]
         for index in range(records):
-            contents[index % shards].append(image_record(index, label=index % 3 + 1))
+            contents[index % shards].append(image_record(index, label=index % 3 + 1, **changes))
         return write_shards(folder, contents)
 
     return make

@@ -161,11 +161,75 @@ def test_shuffle_stands_after_the_read_or_after_the_echo_but_not_at_both(make_da
     ],
 )
 def test_echo_stands_at_its_point_and_is_gone_without_it(make_data, point, names):
-    pipeline = make(make_data(8), echo_factor=2, insert_point=point)
+    pipeline = make(make_data(8), echo_factor=2, insert_point=point, preprocess="inception")
     assert list(pipeline.stages().names) == names
     plain = pipeline.without_echo().stages()
-    assert plain == make(pipeline.config.data_dir, echo_factor=1).stages()
+    assert plain == make(pipeline.config.data_dir, echo_factor=1, preprocess="inception").stages()
     assert list(plain.names) == [name for name in names if name != "echo"]
+
+
+@pytest.mark.parametrize(
+    ("point", "names"),
+    [
+        ("after_read", ["storage", "echo", "decode_and_augment", "batch", "transfer"]),
+        ("after_decode", ["storage", "decode", "echo", "augment", "batch", "transfer"]),
+        ("after_augment", ["storage", "decode_and_augment", "echo", "batch", "transfer"]),
+        ("after_batch", ["storage", "decode_and_augment", "batch", "echo", "transfer"]),
+        ("after_transfer", ["storage", "decode_and_augment", "batch", "transfer", "echo"]),
+    ],
+)
+def test_crops_alone_are_decoded_unless_the_echo_wants_whole_images(make_data, point, names):
+    pipeline = make(make_data(8), echo_factor=2, insert_point=point)
+    assert list(pipeline.stages().names) == names
+    # For measuring, the stages stay as the echo wants them; the best pipeline without one decodes crops.
+    assert list(pipeline.stages(echoed=False).names) == [name for name in names if name != "echo"]
+    without = list(pipeline.without_echo().stages().names)
+    assert without == ["storage", "decode_and_augment", "batch", "transfer"]
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+def test_cached_images_are_augmented_anew_and_shuffled_in_every_epoch(make_data, tmp_path, in_files):
+    # DP-03. The images are decoded before the cache, which stands before shuffle and repeat.
+    folder = make_data(8)
+    cache_dir = str(tmp_path / "cache") if in_files else ""
+    pipeline = make(folder, cache="images", cache_dir=cache_dir, epochs=2, shuffle_buffer_size=8)
+    assert pipeline.stages().names == ("storage", "augment", "batch", "transfer")
+    result = batches(pipeline)
+    ids = column(result, "record_id")
+    assert sorted(ids[:8]) == sorted(ids[8:]) == list(range(8))
+    assert list(ids[:8]) != list(ids[8:])
+    images = column(result, "image")
+    for record in range(8):
+        first, second = images[ids == record]
+        assert np.abs(first - second).max() > 0.05
+    if in_files:
+        assert any(path.name.startswith("train-images-") for path in (tmp_path / "cache").iterdir())
+        again = column(batches(make(folder, cache="images", cache_dir=cache_dir)), "record_id")
+        assert sorted(again) == list(range(8))
+
+
+def test_bad_images_are_skipped_and_counted_before_a_cache_of_images(
+    make_data, put_shards, make_record, tmp_path
+):
+    records = [make_record(index) for index in range(7)] + [make_record(7, encoded=b"no image")]
+    folder = put_shards(tmp_path / "bad", [records])
+    pipeline = make(folder, cache="images", on_bad_record="skip", epochs=2, batch_size=7)
+    assert len(column(batches(pipeline), "label")) == 14
+    assert pipeline.skip_counter.count == 1  # read once, cached, and not read again
+
+
+@pytest.mark.parametrize(("batch_size", "records"), [(4, 10), (16, 40), (40, 40), (24, 100)])
+def test_blocks_give_the_batches_of_single_examples(make_data, batch_size, records):
+    # 16 examples a block: batches of less, of a whole one, of more, and of no whole number of them.
+    folder = make_data(records)
+    options = {"batch_size": batch_size, "deterministic": True, "drop_remainder": False, "dtype": "uint8"}
+    in_blocks = batches(make(folder, **options))
+    one_by_one = batches(make(folder, **options, on_bad_record="skip"))
+    assert [len(batch["label"]) for batch in in_blocks] == [len(batch["label"]) for batch in one_by_one]
+    for name in in_blocks[0]:
+        # Sums of three products may be rounded otherwise in vectors.
+        tolerance = 1e-6 if name == "color_shift" else 0
+        np.testing.assert_allclose(column(in_blocks, name), column(one_by_one, name), atol=tolerance, rtol=0)
 
 
 def test_evaluation_is_never_echoed(make_data):

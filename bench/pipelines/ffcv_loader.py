@@ -1,0 +1,59 @@
+"""FFCV: its own file format, written once into a temporary folder with JPEG images; uint8 out."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.pipelines.jpeg_records import AREA_RANGE, ASPECT_RATIO_RANGE, JpegRecords
+from bench.pipelines.variants import Task
+
+JPEG_QUALITY = 90
+"""FFCV encodes the images itself; this is its default."""
+
+
+def open_batches(task: Task) -> Iterator[int]:
+    """Yields the number of images of each batch, for ever."""
+    from ffcv.fields import IntField, RGBImageField
+    from ffcv.fields.decoders import IntDecoder, RandomResizedCropRGBImageDecoder
+    from ffcv.loader import Loader, OrderOption
+    from ffcv.transforms import RandomHorizontalFlip
+    from ffcv.writer import DatasetWriter
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "images.beton")
+        fields = {"image": RGBImageField(write_mode="jpg", jpeg_quality=JPEG_QUALITY), "label": IntField()}
+        DatasetWriter(path, fields, num_workers=task.cores).from_indexed_dataset(_Images(task))
+        side = (task.image_size, task.image_size)
+        crop = RandomResizedCropRGBImageDecoder(side, scale=AREA_RANGE, ratio=ASPECT_RATIO_RANGE)
+        loader = Loader(
+            path,
+            batch_size=task.batch_size,
+            num_workers=task.cores,
+            order=OrderOption.RANDOM,
+            os_cache=True,
+            drop_last=True,
+            pipelines={"image": [crop, RandomHorizontalFlip()], "label": [IntDecoder()]},
+        )
+        while True:
+            for images, _ in loader:
+                yield len(images)
+
+
+class _Images:
+    """The images as FFCV's writer takes them."""
+
+    def __init__(self, task: Task) -> None:
+        self._records = JpegRecords(task)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        from PIL import Image
+
+        encoded, label = self._records[index]
+        return Image.open(io.BytesIO(encoded)).convert("RGB"), label
