@@ -6,6 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from trainer.device_color import scale_and_shift
+
 
 def prepare(images: Any, color_shift: Any = None, layout: str = "nhwc") -> Any:
     """Returns images as the network takes them, `[batch, height, width, 3]`.
@@ -19,6 +21,4 @@ def prepare(images: Any, color_shift: Any = None, layout: str = "nhwc") -> Any:
         images = tf.transpose(images, [3, 0, 1, 2])
     if color_shift is None:
         return images
-    from trainer.device_color import scale_and_shift  # type: ignore[import-not-found, unused-ignore]
-
     return scale_and_shift(images, color_shift)
