@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 import click
 
+from bench.pipeline_flags import PARITY_DECIDES
 from bench.run_options import RunOptions
 
 REAL_ONLY = ("optimizer", "learning_rate", "jit_compile", "width_multiplier", "num_classes", "steps_per_loop",
              "reaugment_on_device")  # fmt: skip
 EMULATED_ONLY = ("accelerator", "jitter", "step_seconds")
+INCEPTION_ONLY = ("use_annotated_boxes", "cb_distortion_range", "cr_distortion_range", "fast_color_distort",
+                  "fast_mode")  # fmt: skip
 BATCH_SHUFFLES = ("batch_shuffle_buffer_size", "batch_shuffle_buffer_bytes")
 
 
@@ -42,6 +45,16 @@ def refuse_conflicts(
         refuse(("max_echo_factor",), "it bounds an elastic factor. Give --echo-factor elastic.")
     if pipeline.is_elastic or not pipeline.is_echoed or pipeline.parsed_insert_point.value != "after_batch":
         refuse(BATCH_SHUFFLES, "it shuffles batches that are echoed by a number at after_batch.")
+    if is_given("parity"):
+        refuse(PARITY_DECIDES, "--parity decides it.")
+    if pipeline.preprocess == "vgg":
+        refuse(INCEPTION_ONLY, "vgg has no such distortions and takes no boxes.")
+    else:
+        refuse(("vgg_reference_scaling",), "it is of vgg. Give --preprocess vgg.")
+    if not pipeline.decodes_crops:
+        refuse(("parse_after_batch",), "whole images are decoded, one by one.")
+    if pipeline.cache == "none":
+        refuse(("cache_dir",), "there is no cache. Give --cache records or --cache images.")
     if is_given("shuffle_buffer_bytes"):
         refuse(("shuffle_buffer_size",), "--shuffle-buffer-bytes takes its place.")
     if is_given("batch_shuffle_buffer_bytes"):

@@ -125,7 +125,8 @@ class RunResult:
         echo: `factor` (a number, or `elastic`), `mean_factor` (trained / fresh examples), `insert_point`,
             `shuffle_buffer_size`, `max_factor` and `trace` (`[step, factor]` for every change) if elastic.
         accelerator: `name`, `kind`, `emulated`, `count`, `model`, `step_seconds`, `batch_size`, `provenance`.
-        data: `data_dir`, `split`, `shards`, `records`, `record_bytes`, `generated`, `skipped_records`.
+        data: `data_dir`, `split`, `shards`, `records`, `record_bytes`, `generated`, `skipped_records`,
+            `ignored_files`, `stages` (names in order, with the echo in its place), `image_dtype`.
         config: every option of the command, with its value.
         environment: versions, processor, memory.
         command: the exact command to repeat the run.

@@ -200,6 +200,8 @@ class Run:
                 "generated": self._generated,
                 "skipped_records": phase.counts.skipped_records,
                 "ignored_files": list(source.ignored),
+                "stages": list(self._pipeline.stages().names),
+                "image_dtype": options.pipeline.dtype,
             },
             config=config,
             environment=describe_environment(),

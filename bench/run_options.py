@@ -70,7 +70,8 @@ class RunOptions:
         jitter: relative standard deviation of the emulated step time.
         width_multiplier: width of Inception v3's layers.
         num_classes: outputs of Inception v3, background included; None takes the data's, else 1,001.
-        optimizer: `momentum` or `rmsprop`.
+        precision: type of real training's activations, `float32` or `bfloat16`.
+        optimizer: `rmsprop`, `momentum` or `sgd`.
         learning_rate: None takes 0.165 for each 256 examples of the batch.
         steps_per_loop: the most Inception v3 steps inside one compiled function; fewer where they are long.
         jit_compile: compile the step with XLA.
@@ -89,6 +90,7 @@ class RunOptions:
     jitter: float = 0.0
     width_multiplier: float = 1.0
     num_classes: int | None = None
+    precision: str = "float32"
     optimizer: str = "rmsprop"
     learning_rate: float | None = None
     steps_per_loop: int = 100
@@ -109,6 +111,7 @@ class RunOptions:
         get_preset(self.accelerator)
         if self.step_seconds is not None:
             check_number("step_time_seconds", self.step_seconds, minimum=0, exclusive_minimum=True)
+        check_choice("precision", self.precision, ("float32", "bfloat16"))
         check_number("jitter", self.jitter, minimum=0, maximum=1)
         check_number("baseline_seconds", self.baseline_seconds, minimum=0, exclusive_minimum=True)
         if self.reaugment_on_device and not self.pipeline.parsed_insert_point.is_on_device:

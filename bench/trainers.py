@@ -90,7 +90,7 @@ def make_trainer(options: RunOptions, source: DataSource) -> Trainer:
             optimizer=options.optimizer,
             learning_rate=options.learning_rate,
             steps_per_loop=steps_per_loop(options),
-            compute_dtype=options.pipeline.dtype,
+            compute_dtype=options.precision,
             jit_compile=options.jit_compile,
             seed=seed,
             device_echo=device_echo,

@@ -13,8 +13,9 @@ from bench.environment import repeat_command
 from bench.option_conflicts import refuse_conflicts
 from bench.option_types import ECHO_FACTOR, INSERT_POINT, NON_EMPTY, POSITIVE_FLOAT
 from bench.output_folder import check_output_folder, default_output_folder
+from bench.pipeline_flags import pipeline_options
 from bench.progress import say
-from bench.run_flags import pipeline_options, trainer_options
+from bench.run_flags import trainer_options
 from echoing.errors import PipebenchError
 from pipeline import filesystem
 
@@ -101,8 +102,8 @@ def command(ctx: click.Context, /, output: str | None, overwrite: bool, as_json:
 
 def _run_options(ctx: click.Context, given: dict[str, Any]) -> Any:
     from bench.default_data import default_data_dir
+    from bench.pipeline_flags import pipeline_config
     from bench.run_options import DEFAULT_SECONDS, EMULATED_BATCH_SIZE, RunLimit, RunOptions
-    from pipeline.config import PipelineConfig
 
     limits = {name: given.pop(name) for name in ("seconds", "steps", "epochs")}
     if sum(value is not None for value in limits.values()) > 1:
@@ -113,28 +114,19 @@ def _run_options(ctx: click.Context, given: dict[str, Any]) -> Any:
         given["warmup_steps"] = 1
     if given["baseline_seconds"] is None:
         del given["baseline_seconds"]
-    pipeline = PipelineConfig(
+    pipeline = pipeline_config(
+        given,
         data_dir=given.pop("data_dir") or default_data_dir(),
         train_split=given.pop("split"),
         batch_size=given.pop("batch_size") or EMULATED_BATCH_SIZE,
-        dtype=given.pop("precision"),
-        use_fast_color_distort=given.pop("fast_color_distort"),
         # For the counts and the timeline of the report.
         keep_tags=True,
         stamp_upstream=True,
         **{
             name: given.pop(name)
-            for name in (
-                "echo_factor", "max_echo_factor", "insert_point", "echo_shuffle",
-                "shuffle_buffer_bytes", "batch_shuffle_buffer_size",
-                "batch_shuffle_buffer_bytes", "file_pattern", "image_size",
-                "shuffle_buffer_size",
-                "cycle_length", "read_buffer_bytes", "num_parallel_calls", "prefetch_examples",
-                "prefetch_batches", "cache", "deterministic", "use_annotated_boxes", "cb_distortion_range",
-                "cr_distortion_range", "on_bad_record", "seed",
-            )
+            for name in ("echo_factor", "max_echo_factor", "insert_point", "echo_shuffle", "seed")
         },
-    )  # fmt: skip
+    )
     return RunOptions(pipeline=pipeline, limit=RunLimit(**limits), **given)
 
 

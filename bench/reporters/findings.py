@@ -152,12 +152,26 @@ def prediction_sentence(result: RunResult) -> str:
     return printable(f"{text} Basis: {prediction.basis.rstrip('.')}." if prediction.basis else text)
 
 
+def pipeline_sentence(result: RunResult) -> str:
+    """Returns the stages of the input pipeline in order, or an empty string where they are not known."""
+    stages = result.data.get("stages")
+    if not stages:
+        return ""
+    names = ", ".join(str(stage) for stage in stages)
+    text = f"Input pipeline: {names}; {result.data.get('image_dtype')} images"
+    if "decode" in stages and result.config.get("preprocess") == "fused":
+        text += ". Whole images are decoded, because the echo stands between decode and augment"
+    return printable(text + ".")
+
+
 def method_sentences(result: RunResult) -> list[str]:
     """Returns how the figures were measured."""
     warm_up = plural(result.phase.throughput.warm_up_steps, "warm-up step")
     if result.baseline is not None:
         warm_up += f" of the run and {result.baseline.throughput.warm_up_steps:,} of the baseline"
+    pipeline = pipeline_sentence(result)
     return [
+        *([pipeline] if pipeline else []),
         f"Rates, AU and means leave out {warm_up}; the first step never counts. "
         "Counts are exact and include every step.",
         "A rate is the sum of examples over the span of the measured steps, not a mean of rates.",

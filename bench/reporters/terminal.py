@@ -47,6 +47,9 @@ def terminal_summary(result: RunResult, files: Sequence[str] = ()) -> Renderable
     warm_up = result.phase.throughput.warm_up_steps
     measured = f"{counts.measured_steps:,} of {plural(counts.steps, 'step')} measured"
     parts.append(Text(f"{measured}; {warm_up:,} left out as warm-up.", style="dim"))
+    pipeline = findings.pipeline_sentence(result)
+    if pipeline:
+        parts.append(_paragraph(pipeline, "dim"))
     prediction = findings.prediction_sentence(result)
     if prediction:
         parts.append(_paragraph(prediction, limit=MAX_VERDICT_CHARACTERS))

@@ -136,7 +136,7 @@ def test_a_device_that_repeats_batches_takes_whole_factors_alone():
 def test_an_elastic_factor_is_followed_in_short_loops(monkeypatch, factor, steps):
     seen = []
     monkeypatch.setattr("trainer.inception_trainer.InceptionTrainer", seen.append)
-    make_trainer(options({"echo_factor": factor, "dtype": "bfloat16"}, trainer="inception_v3"), SOURCE)
+    make_trainer(options({"echo_factor": factor}, trainer="inception_v3", precision="bfloat16"), SOURCE)
     (made,) = seen
     assert made.steps_per_loop == steps
     assert made.compute_dtype == "bfloat16"
