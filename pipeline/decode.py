@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
 
 from pipeline.element import BOXES, IMAGE, LABEL, REPEAT_INDEX, SERIALIZED
+from pipeline.image_decoding import DecodeOptions, decode_image
 from pipeline.record_parsing import parse_record
 from pipeline.skipping import SkipCounter
 
 
 @dataclass(frozen=True)
 class Decode:
-    """Parses each record and decodes its JPEG.
+    """Parses each record and decodes its image.
 
     Length and order stay as they are, unless bad records are skipped. A record that cannot be parsed or
     decoded, and a box outside the image, raise `tf.errors.InvalidArgumentError`, or are skipped and counted.
@@ -24,11 +25,13 @@ class Decode:
         use_annotated_boxes: pass the record's boxes on; the whole image stands in where it has none.
         num_parallel_calls: records decoded at the same time; None lets tf.data choose.
         skip_counter: counts bad records that are skipped; None fails on them.
+        decoding: how images are decoded, and which are bad.
     """
 
     use_annotated_boxes: bool = False
     num_parallel_calls: int | None = None
     skip_counter: SkipCounter | None = None
+    decoding: DecodeOptions = field(default_factory=DecodeOptions)
     name: str = "decode"
 
     def __call__(self, records: tf.data.Dataset) -> tf.data.Dataset:
@@ -46,7 +49,7 @@ class Decode:
         """Decodes one record; the features beside `serialized` pass through."""
         parsed = parse_record(record[SERIALIZED], self.use_annotated_boxes)
         decoded = {key: value for key, value in record.items() if key != SERIALIZED}
-        decoded[IMAGE] = tf.io.decode_jpeg(parsed.encoded, channels=3)
+        decoded[IMAGE] = decode_image(parsed.encoded, self.decoding)
         decoded[LABEL] = parsed.label
         if parsed.boxes is not None:
             decoded[BOXES] = parsed.boxes

@@ -14,6 +14,7 @@ from pipeline.datasets.check_report import PROBLEM
 from pipeline.datasets.record_check import check_record
 from pipeline.decode import Decode
 from pipeline.element import SERIALIZED
+from pipeline.image_decoding import DecodeOptions
 
 PIPELINE_ERRORS = (tf.errors.OpError, UnicodeDecodeError)
 """What a failing pipeline raises. TensorFlow quotes the bytes of a record that is no example in its message,
@@ -33,6 +34,7 @@ def explain_failure(
     budget_seconds: float = DIAGNOSIS_SECONDS,
     clock: Callable[[], float] = time.monotonic,
     advice: str = ADVICE,
+    decoding: DecodeOptions | None = None,
 ) -> PipebenchError:
     """Returns the user error behind an error of the pipeline.
 
@@ -45,11 +47,12 @@ def explain_failure(
         budget_seconds: time to look for the record.
         clock: monotonic seconds.
         advice: what to do about a bad record, for the message.
+        decoding: how it decoded images; None for the defaults.
 
     Returns:
         A `RecordError` that names the record, or a `DataError` with TensorFlow's words where none was found.
     """
-    decode = Decode(use_annotated_boxes)
+    decode = Decode(use_annotated_boxes, decoding=decoding or DecodeOptions())
     deadline = clock() + budget_seconds
     searched = "in all of the records"
     for shard in source.shards:
@@ -83,14 +86,15 @@ def _first_bad_record(
             try:
                 decode.decode_record({SERIALIZED: record.payload})
             except PIPELINE_ERRORS as error:
-                reason = _reason(record.payload) or _first_line(error)
+                reason = _reason(record.payload, decode.decoding) or _first_line(error)
         if reason:
             return RecordError(shard.name, index, f"{reason}. {advice}", record.span.offset_bytes)
     return None
 
 
-def _reason(payload: bytes) -> str:
-    problems = [remark.text for remark in check_record(payload, None).remarks if remark.severity == PROBLEM]
+def _reason(payload: bytes, decoding: DecodeOptions) -> str:
+    remarks = check_record(payload, None, decoding).remarks
+    problems = [remark.text for remark in remarks if remark.severity == PROBLEM]
     return "; ".join(problems)
 
 

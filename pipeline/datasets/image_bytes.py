@@ -2,7 +2,8 @@
 
 The content decides the format, never the suffix. Rules, in this order:
 
-- Every picture is decoded fully; a truncated one is refused, never padded.
+- Every picture is decoded fully; a truncated one is refused, never padded. So is a JPEG whose markers show
+  damage that decoders pass over.
 - A JPEG that is RGB and upright is kept byte for byte.
 - An EXIF orientation other than 1 is applied to the pixels and the tag dropped, for TensorFlow ignores it.
 - Only the first frame of an animation is used.
@@ -22,9 +23,10 @@ from typing import Any
 import numpy as np
 from PIL import ExifTags, Image, ImageChops, ImageOps, UnidentifiedImageError
 
+from pipeline.config import MAX_IMAGE_PIXELS
+from pipeline.datasets.jpeg_structure import read_structure
+
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP")
-MAX_PIXELS = 2 * 89_478_485
-"""Pillow's limit against decompression bombs: twice the pixels that fill a quarter of a gigabyte in RGB."""
 MAX_JPEG_SIDE = 65_500
 """JPEG_MAX_DIMENSION of libjpeg."""
 
@@ -74,9 +76,14 @@ def to_rgb_jpeg(content: bytes, quality: int) -> JpegImage:
     except UnidentifiedImageError as error:
         raise RejectedImage(f"the content is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]}") from error
     except Image.DecompressionBombError as error:
-        raise RejectedImage(f"more than {MAX_PIXELS:,} pixels: {error}") from error
+        raise RejectedImage(f"more than the {MAX_IMAGE_PIXELS:,} pixels that are decoded: {error}") from error
     except Exception as error:  # Pillow's decoders raise many kinds on damaged input, SyntaxError among them
         raise RejectedImage(f"cannot be decoded: {error}" if str(error) else repr(error)) from error
+
+
+def too_many_pixels(height: int, width: int, max_pixels: int) -> str:
+    """Says that an image claims more pixels than are decoded."""
+    return f"the image claims {width} x {height} pixels; at most {max_pixels:,} are decoded"
 
 
 def encode_rgb(image: Image.Image, quality: int) -> bytes:
@@ -87,8 +94,8 @@ def encode_rgb(image: Image.Image, quality: int) -> bytes:
 
 
 def _check_size(width: int, height: int) -> None:
-    if width * height > MAX_PIXELS:
-        raise RejectedImage(f"{width} x {height} pixels; at most {MAX_PIXELS:,} are decoded")
+    if width * height > MAX_IMAGE_PIXELS:
+        raise RejectedImage(too_many_pixels(height, width, MAX_IMAGE_PIXELS))
     if max(width, height) > MAX_JPEG_SIDE:
         raise RejectedImage(f"{width} x {height} pixels; a JPEG holds at most {MAX_JPEG_SIDE:,} on a side")
 
@@ -96,6 +103,9 @@ def _check_size(width: int, height: int) -> None:
 def _convert(image: Image.Image, content: bytes, quality: int) -> JpegImage:
     # A photograph with a second picture behind it (MPO) is a JPEG to every decoder.
     is_jpeg = image.format in ("JPEG", "MPO")
+    damage = read_structure(content).damage if is_jpeg else ""
+    if damage:
+        raise RejectedImage(f"cannot be decoded: {damage}")
     turned = 2 <= _orientation(image) <= 8
     if is_jpeg and image.mode == "RGB" and not turned:
         return JpegImage(content, image.height, image.width, (KEPT,))

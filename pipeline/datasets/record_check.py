@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,13 +14,13 @@ from PIL import Image
 
 from pipeline import schema
 from pipeline.datasets.check_report import NOTE, PROBLEM
+from pipeline.datasets.image_check import find_damage, try_image
+from pipeline.image_decoding import DecodeOptions
 
 _INTEGERS = "int64_list"
 _FLOATS = "float_list"
 _BYTES = "bytes_list"
 _JPEG_NAMES = ("jpeg", "jpg")
-_TF_PREFIX = re.compile(r"^\{\{.*?\}\}\s*")
-_TF_SUFFIX = re.compile(r"\s*\[Op:\w+\].*$", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -66,12 +65,15 @@ class RecordFacts:
         self.remarks.append(Remark(NOTE, kind, text))
 
 
-def check_record(payload: bytes, num_classes: int | None) -> RecordFacts:
+def check_record(
+    payload: bytes, num_classes: int | None, decoding: DecodeOptions | None = None
+) -> RecordFacts:
     """Checks the content of one record; its image is decoded fully, by the kernel that the pipeline uses.
 
     Args:
         payload: the serialized `tf.train.Example`.
         num_classes: labels 0 to `num_classes - 1` are allowed; None allows all from 0.
+        decoding: how the pipeline decodes; None for its defaults.
     """
     facts = RecordFacts()
     try:
@@ -96,7 +98,7 @@ def check_record(payload: bytes, num_classes: int | None) -> RecordFacts:
         _check_label(facts.label, num_classes, facts)
     encoded = _single(found, schema.ENCODED, _BYTES, facts)
     if encoded is not None:
-        _check_image(encoded, found, facts)
+        _check_image(encoded, found, facts, decoding or DecodeOptions())
     _check_boxes(found, facts)
     return facts
 
@@ -111,23 +113,21 @@ def _check_label(label: int, num_classes: int | None, facts: RecordFacts) -> Non
         facts.problem("label out of range", f"the label is {label}; allowed: {allowed_labels(num_classes)}")
 
 
-def _check_image(encoded: bytes, found: dict[str, Any], facts: RecordFacts) -> None:
+def _check_image(encoded: bytes, found: dict[str, Any], facts: RecordFacts, decoding: DecodeOptions) -> None:
     named = f" of {facts.filename!r}" if facts.filename else ""
-    try:
-        image_format, mode = _read_image_header(encoded)
-        shape = tf.io.decode_jpeg(encoded, channels=3).shape
-    except Image.DecompressionBombError as error:
-        facts.problem("undecodable image", f"the image{named} is too large to decode: {error}")
-        return
-    except tf.errors.OpError as error:
-        reason = _TF_SUFFIX.sub("", _TF_PREFIX.sub("", error.message)).rstrip(".")
+    image_format, mode = _read_image_header(encoded)
+    size, reason = try_image(encoded, decoding)
+    if size is None:
         facts.problem(
             "undecodable image",
             f"the image{named} ({image_format or 'unknown format'}, {len(encoded)} bytes) cannot be decoded: "
-            f"it is truncated, damaged or of a kind that is not read ({reason})",
+            f"{reason}",
         )
         return
-    height, width = int(shape[-3]), int(shape[-2])
+    damage = find_damage(encoded)
+    if damage:
+        facts.problem("damaged image", f"the image{named} is decoded, but {damage}")
+    height, width = size
     facts.image_size = (height, width)
     facts.digest = hashlib.blake2b(encoded, digest_size=16).digest()
     _check_size_fields(height, width, found, facts)
@@ -143,18 +143,12 @@ def _check_image(encoded: bytes, found: dict[str, Any], facts: RecordFacts) -> N
 
 
 def _read_image_header(encoded: bytes) -> tuple[str, str]:
-    """Returns the format and the colour mode, empty where Pillow does not know them.
-
-    Raises:
-        DecompressionBombError: the image has more pixels than Pillow's limit, which the converter shares.
-    """
+    """Returns the format and the colour mode, empty where Pillow does not know or want them."""
     try:
         with Image.open(io.BytesIO(encoded)) as image:
             image_format = str(image.format)
             # A photograph with a second picture behind it (MPO) is a JPEG to every decoder.
             return "JPEG" if image_format == "MPO" else image_format, image.mode
-    except Image.DecompressionBombError:
-        raise
     except Exception:  # Pillow raises many kinds on damaged headers; TensorFlow's decoder has the last word
         return "", ""
 

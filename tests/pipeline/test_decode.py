@@ -12,6 +12,7 @@ from PIL import Image
 from pipeline import schema
 from pipeline.decode import Decode
 from pipeline.diagnosis import PIPELINE_ERRORS
+from pipeline.image_decoding import DecodeOptions
 from pipeline.schema import Box
 from pipeline.skipping import SkipCounter
 
@@ -58,6 +59,17 @@ def test_grey_jpeg_gives_three_channels():
     Image.new("L", (8, 8), 77).save(buffer, "JPEG")
     (element,) = decode([record(encoded=buffer.getvalue())])
     assert element["image"].shape == (8, 8, 3)
+
+
+def test_the_options_of_decoding_decide_what_is_bad():
+    cut = _photo()[: int(len(_photo()) * 0.6)]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        decode([record(encoded=cut)])
+    (element,) = decode([record(encoded=cut)], decoding=DecodeOptions(recover_truncated=True))
+    whole = tf.io.decode_jpeg(_photo(), channels=3).numpy()
+    np.testing.assert_array_equal(element["image"][:24], whole[:24])  # some 60 % of the rows
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more than 383 pixels"):
+        decode([record()], decoding=DecodeOptions(max_pixels=16 * 24 - 1))
 
 
 def test_annotated_boxes_come_as_ymin_xmin_ymax_xmax_whatever_their_number():  # SC-05

@@ -9,6 +9,7 @@ from echoing.errors import RecordError
 from pipeline import InputPipeline, PipelineConfig, schema
 from pipeline.data_source import open_data_source
 from pipeline.diagnosis import PIPELINE_ERRORS, explain_failure
+from pipeline.image_decoding import DecodeOptions
 from pipeline.schema import Box
 
 
@@ -57,6 +58,16 @@ def test_undecodable_image_is_named(write_records, good_record):
     error = fail(write_records([good_record(1), example.SerializeToString()]))
     assert isinstance(error, RecordError)
     assert error.record_index == 1
+
+
+def test_the_limit_of_the_pipeline_is_that_of_the_explanation(write_records, good_record):
+    source = open_data_source(write_records([good_record(0), good_record(1, height=50, width=60)]))
+    decoding = DecodeOptions(max_pixels=40 * 60)
+    error = explain_failure(ValueError("x"), source, False, decoding=decoding)
+    assert isinstance(error, RecordError)
+    assert error.record_index == 1
+    assert "'1.jpg'" in str(error)
+    assert "the image claims 60 x 50 pixels; at most 2,400 are decoded" in str(error)
 
 
 def test_damaged_payload_is_named(write_records, good_record):

@@ -1,4 +1,5 @@
 import io
+import struct
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from PIL import Image
 
 from pipeline import schema
 from pipeline.datasets.record_check import allowed_labels, check_record
+from pipeline.image_decoding import DecodeOptions
 
 
 def encode(mode="RGB", height=40, width=64, image_format="JPEG", seed=0, **options):
@@ -179,18 +181,47 @@ def test_bytes_that_are_no_image_are_undecodable(content):
     assert "[Op:" not in text
 
 
-def test_an_animated_gif_which_the_pipeline_cannot_decode_is_a_problem():
+def test_an_animated_gif_is_allowed_and_noted():  # IM-05
     frames = [Image.new("RGB", (8, 8), color) for color in ("red", "green", "blue")]
     buffer = io.BytesIO()
     frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:])
-    assert only_remark(record(encoded=buffer.getvalue(), height=8, width=8))[1] == "undecodable image"
+    found = remarks(record(encoded=buffer.getvalue(), height=8, width=8, format="GIF"))
+    assert [(severity, kind) for severity, kind, _ in found] == [("note", "not an RGB JPEG")]
 
 
-def test_an_image_over_the_pixel_limit_is_not_decoded(monkeypatch):
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    severity, kind, text = only_remark(record())
+def claiming(height, width):
+    """Returns a JPEG whose header claims another size than it has."""
+    at = JPEG.index(b"\xff\xc0") + 5
+    return JPEG[:at] + struct.pack(">HH", height, width) + JPEG[at + 4 :]
+
+
+def test_an_image_that_claims_too_many_pixels_is_not_decoded_and_its_size_is_told():
+    severity, kind, text = only_remark(record(encoded=claiming(64250, 64250)))
     assert (severity, kind) == ("problem", "undecodable image")
-    assert "too large" in text
+    assert "'a/1.jpg'" in text
+    assert "claims 64250 x 64250 pixels; at most 178,956,970 are decoded" in text
+
+
+@pytest.mark.parametrize(("max_pixels", "is_good"), [(40 * 64, True), (40 * 64 - 1, False)])
+def test_the_limit_is_that_of_the_pipeline(max_pixels, is_good):
+    facts = check_record(record(), None, DecodeOptions(max_pixels=max_pixels))
+    assert (facts.remarks == []) == is_good
+
+
+def test_a_truncated_image_is_good_where_the_pipeline_recovers_it_but_called_damaged():
+    cut = JPEG[: len(JPEG) * 3 // 4]
+    assert only_remark(record(encoded=cut))[1] == "undecodable image"
+    facts = check_record(record(encoded=cut), None, DecodeOptions(recover_truncated=True))
+    (remark,) = facts.remarks
+    assert remark.kind == "damaged image"
+    assert "truncated" in remark.text
+
+
+def test_a_jpeg_that_was_cut_and_closed_is_damaged_though_it_is_decoded():
+    closed = JPEG[: len(JPEG) * 3 // 4] + b"\xff\xd9"
+    severity, kind, text = only_remark(record(encoded=closed))
+    assert (severity, kind) == ("problem", "damaged image")
+    assert "its data ends before the picture does" in text
 
 
 @pytest.mark.parametrize(
