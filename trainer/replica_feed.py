@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -39,26 +39,29 @@ class ReplicaFeed:
             values: a tensor whose size along `axis` is a multiple of `parts`.
             axis: that of the examples.
         """
-        parts = tf.split(values, self.parts, axis)
-        # Replicas are numbered over all workers, but the function is called for this worker's only.
-        return self._strategy.experimental_distribute_values_from_function(
-            lambda context: parts[context.replica_id_in_sync_group % self.parts]
-        )
+        return self.join(tf.split(values, self.parts, axis))
+
+    def join(self, parts: Sequence[Any]) -> Any:
+        """Returns a value a replica from a tensor for each, in the order of the replicas."""
+        return per_replica(self._strategy, parts)
 
     def load(self, batch: Mapping[str, Any], arrived: Any) -> tuple[dict[str, Any], Transfer]:
-        """See `trainer.feed.Feed.load`; the images become one part a replica."""
-        images = self.split(batch["image"], self._axis)
+        """See `trainer.feed.Feed.load`; the images become a tuple of parts, for `join`."""
         if not self._times_transfer:
-            return {**batch, "image": images}, Transfer.at(arrived)
+            parts = tuple(tf.split(batch["image"], self.parts, self._axis))
+            return {**batch, "image": parts}, Transfer.at(arrived)
 
         def copy(part: Any) -> tuple[Any, Any]:
             copied = tf.identity(part)
             return copied, tf.math.abs(tf.reduce_sum(tf.cast(copied[:1, :1, :1, :1], tf.float32)))
 
-        images, corners = self._strategy.run(copy, args=(images,))
+        split = self.split(batch["image"], self._axis)
+        images, corners = map(
+            self._strategy.experimental_local_results, self._strategy.run(copy, args=(split,))
+        )
         # Read on the host and reported, because what nobody reads is optimised away.
         with tf.device(HOST):
-            probe = tf.add_n(self._strategy.experimental_local_results(corners))
+            probe = tf.add_n(corners)
             with tf.control_dependencies([probe]):
                 started = tf.timestamp()
         return {**batch, "image": images}, Transfer(arrived, started, probe)
@@ -91,7 +94,7 @@ class ReplicaRoom:
     """
 
     def __init__(self, strategy: Any, parts: int, shape: Any, dtype: Any, batch_axis: int) -> None:
-        self._strategy = strategy
+        self._strategy, self._parts = strategy, parts
         sizes = [size // parts if axis == batch_axis and size else size for axis, size in enumerate(shape)]
         self._shape = tf.TensorShape(sizes)
         # A TPU's variables cannot change their shape, so that room for a batch of a known size stays
@@ -115,27 +118,31 @@ class ReplicaRoom:
             with tf.control_dependencies([self._images.assign(part, read_value=False)]):
                 return tf.constant(True)
 
-        return self._finished(self._strategy.run(assign, args=(images,)))
+        done = self._strategy.run(assign, args=(per_replica(self._strategy, images),))
+        return tf.group(*self._strategy.experimental_local_results(done))
 
     def use(self) -> Any:
-        """See `trainer.feed.Room.use`; one part a replica."""
+        """See `trainer.feed.Room.use`; a tuple of parts, as of `ReplicaFeed.load`."""
 
         def read() -> Any:
             part = self._images.read_value()
             part.set_shape(self._shape)
             return part
 
-        return self._strategy.run(read)
+        return self._strategy.experimental_local_results(self._strategy.run(read))
 
     def clear(self) -> Any:
         """See `trainer.feed.Room.clear`."""
         if self._is_fixed:
             return tf.no_op()
-        return self.assign(self._parts_of(tf.zeros(self._empty, self._images.dtype)))
+        return self.assign([tf.zeros(self._empty, self._images.dtype)] * self._parts)
 
-    def _parts_of(self, value: Any) -> Any:
-        return self._strategy.experimental_distribute_values_from_function(lambda context: value)
 
-    def _finished(self, done: Any) -> Any:
-        """Returns an operation that ends when every replica's work does."""
-        return tf.group(*self._strategy.experimental_local_results(done))
+def per_replica(strategy: Any, parts: Sequence[Any]) -> Any:
+    """Returns a value a replica of this host from a tensor for each.
+
+    Replicas are numbered over all workers, but only this worker's are asked for.
+    """
+    return strategy.experimental_distribute_values_from_function(
+        lambda context: parts[context.replica_id_in_sync_group % len(parts)]
+    )

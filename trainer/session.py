@@ -260,9 +260,11 @@ class TrainSession:
         """Returns the compiled loop for elements of a specification."""
         key = tuple(sorted(element_spec.items()))
         if key not in self._loops:
-            options = self.options
+            options, step = self.options, self._step
+            if self.placement.replicas == 1:
+                step = tf.function(step, jit_compile=options.jit_compile or None, autograph=False)
             self._loops[key] = TrainingLoop(
-                tf.function(self._step, jit_compile=options.jit_compile or None, autograph=False),
+                step,
                 element_spec,
                 options.image_size,
                 options.num_classes,

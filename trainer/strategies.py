@@ -196,7 +196,9 @@ def _multi_worker(cluster: Cluster) -> Placement:
             "host, each with its own task index, and check that the ports are free and reachable."
         ) from error
     workers, local = len(cluster.hosts), max(gpus, 1)
-    description = _gpu_description(gpus * workers) if gpus else DeviceDescription("CPU", "cpu", workers)
+    description = DeviceDescription(f"CPU of {workers} workers", "cpu", workers)
+    if gpus:
+        description = _gpu_description(gpus * workers)
     # Not by its full name: inside TensorFlow's functions the host goes by the short one.
     names = [device.name for device in tf.config.list_logical_devices("GPU")] or [HOST]
     return Placement(

@@ -15,6 +15,7 @@ from trainer.optimizers import Optimizer
 from trainer.reaugment import reaugment_repeat
 from trainer.replica_feed import ReplicaFeed
 from trainer.train_options import TrainOptions
+from trainer.transfer import HOST
 
 
 class TrainStep:
@@ -23,6 +24,9 @@ class TrainStep:
     Each replica computes loss and gradients on its part of the batch. Gradients, losses and the moments of
     batch normalisation are averaged over all replicas, of other workers too, before anything is assigned.
     Every replica then makes the same assignments to its own copies, so that these stay equal to the last bit.
+
+    Under several replicas call it where the loop is traced and not from a `tf.function` of its own: the keys
+    of TensorFlow's collective operations do not pass from such a function through a condition of the loop.
 
     Args:
         options: what to train and how.
@@ -54,6 +58,8 @@ class TrainStep:
         self._schedule = schedule
         self._average = average
         self._global_step = global_step
+        averages = () if average is None else average.variables
+        self._updated = [*model.trainable_variables, *model.moving_variables, *averages]
 
     def __call__(self, images: Any, labels: Any, step: Any, repeat: Any, color_shift: Any = None) -> Any:
         """Trains on a batch; returns the mean loss of the batches of all workers, float32 [].
@@ -68,10 +74,14 @@ class TrainStep:
         # A TPU takes int32 only; the loop has checked that they are small.
         labels = tf.cast(labels, tf.int32)
         if self._feed is not None:
+            images = self._feed.join(images)
             labels = self._feed.split(labels)
             color_shift = None if color_shift is None else self._feed.split(color_shift)
         losses = self._strategy.run(self._on_replica, args=(images, labels, step, repeat, color_shift))
-        return self._strategy.experimental_local_results(losses)[0]
+        losses = self._strategy.experimental_local_results(losses)
+        # Equal ones, but to be had only when the last of this host's replicas is done.
+        with tf.device(HOST), tf.control_dependencies(losses):
+            return tf.identity(losses[0])
 
     def _on_replica(self, images: Any, labels: Any, step: Any, repeat: Any, color_shift: Any) -> Any:
         options, model = self._options, self._model
@@ -100,4 +110,7 @@ class TrainStep:
         self._global_step.assign_add(1)
         if self._average is not None:
             self._average.update()
-        return loss
+        # Read after the updates, because TensorFlow orders what is done to a variable, so that the loss comes
+        # after them too. The values share the variables' memory.
+        with tf.control_dependencies([variable.read_value() for variable in self._updated]):
+            return tf.identity(loss)
