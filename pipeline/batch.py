@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import tensorflow as tf
 
@@ -34,7 +35,7 @@ class Batch:
         if self.prefetch_examples:
             examples = examples.prefetch(-(-self.prefetch_examples // self.block_examples))
         if self.block_examples > 1:
-            return examples.rebatch(self.batch_size, drop_remainder=self.drop_remainder)
+            return self._from_blocks(examples)
         # Copied by several threads: a batch of 1,024 float images is more than a gigabyte.
         return examples.batch(
             self.batch_size,
@@ -42,3 +43,22 @@ class Batch:
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
         )
+
+    def _from_blocks(self, blocks: tf.data.Dataset) -> tf.data.Dataset:
+        endless = int(blocks.cardinality()) == tf.data.INFINITE_CARDINALITY
+        if not endless or self.batch_size % self.block_examples:
+            return blocks.rebatch(self.batch_size, drop_remainder=self.drop_remainder)
+        # All blocks are whole: they are stacked by several threads, and a change of shape copies nothing.
+        stacked = blocks.batch(
+            self.batch_size // self.block_examples,
+            drop_remainder=True,
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=True,
+        )
+        return stacked.map(self._join)
+
+    def _join(self, stacked: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: tf.reshape(feature, [self.batch_size, *feature.shape[2:]])
+            for name, feature in stacked.items()
+        }

@@ -20,14 +20,22 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.element import BOXES, IMAGE, LABEL, REPEAT_INDEX, SERIALIZED
-from pipeline.image_decoding import DecodeOptions, decode_window, image_size
+from pipeline.image_decoding import (
+    DecodeOptions,
+    are_plain_jpegs,
+    decode_plain_window,
+    decode_window,
+    image_size,
+    plain_sizes,
+)
 from pipeline.preprocessing.crop import cut
 from pipeline.preprocessing.fast import FastPreprocessing
 from pipeline.record_parsing import parse_record, parse_records
 from pipeline.skipping import SkipCounter
 
-MAX_BLOCK_EXAMPLES = 16
-"""Examples of a block. Measured on two cores: more of them gain nothing that stands out of the noise."""
+MAX_BLOCK_EXAMPLES = 32
+"""Examples of a block at most. Measured on two cores: with 16 the pipeline is 6 % slower, and 128 fall out of
+the caches."""
 
 
 @dataclass(frozen=True)
@@ -100,18 +108,40 @@ class DecodeAndAugment:
             full = values if is_whole else tf.gather(values, tf.minimum(tf.range(block), count - 1))
             return tf.unstack(full, num=block)
 
-        boxes: list[Any | None] = [None] * block
         if self.parse_after_batch and not self.use_annotated_boxes:
             parsed = parse_records(serialized)
-            encoded, label = rows(parsed.encoded), parsed.label
+            images = self._prepare_images(parsed.encoded, rows(parsed.encoded), rows(words))
+            label = parsed.label
         else:
             each = [parse_record(one, self.use_annotated_boxes) for one in rows(serialized)]
-            encoded, boxes = [one.encoded for one in each], [one.boxes for one in each]
+            pairs = zip(each, rows(words), strict=True)
+            images = tf.stack([self._prepare_image(one.encoded, one.boxes, word) for one, word in pairs])
             label = tf.stack([one.label for one in each])[:count]
-        images = tf.stack(
-            [self._prepare_image(*row) for row in zip(encoded, boxes, rows(words), strict=True)]
-        )
         return self._element(records, images if is_whole else images[:count], label, words)
+
+    def _prepare_images(self, encoded: Any, encoded_rows: list[Any], word_rows: list[Any]) -> Any:
+        """Prepares the images of a block, of which nearly always all are plain JPEGs: checked together."""
+
+        def plain() -> Any:
+            sizes = tf.unstack(plain_sizes(encoded_rows, self.decoding))
+            images = []
+            for one, size, word in zip(encoded_rows, sizes, word_rows, strict=True):
+                window = self.pixels.window(size, None, word)
+                images.append(self.pixels.finish(decode_plain_window(one, window, self.decoding), word))
+            return tf.stack(images)
+
+        def one_by_one() -> Any:
+            side = self.pixels.image_size
+            return tf.map_fn(
+                lambda row: self._prepare_image(row[0], None, row[1]),
+                (tf.stack(encoded_rows), tf.stack(word_rows)),
+                parallel_iterations=self.block_examples,
+                fn_output_signature=tf.TensorSpec(
+                    [side, side, 3], tf.uint8 if self.pixels.uint8 else tf.float32
+                ),
+            )
+
+        return tf.cond(are_plain_jpegs(encoded), plain, one_by_one)
 
     def _prepare_image(self, encoded: Any, boxes: Any | None, words: Any) -> Any:
         window = self.pixels.window(image_size(encoded, self.decoding), boxes, words)

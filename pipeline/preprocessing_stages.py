@@ -69,7 +69,11 @@ def block_examples(config: PipelineConfig, is_training: bool, batch_size: int) -
             and config.parsed_insert_point is InsertionPoint.AFTER_AUGMENT
         )
     )
-    return 1 if one_by_one else min(batch_size, MAX_BLOCK_EXAMPLES)
+    if one_by_one:
+        return 1
+    # The largest that a batch is a whole number of, so that batches are put together in parallel.
+    divisors = (size for size in range(MAX_BLOCK_EXAMPLES, 0, -1) if batch_size % size == 0)
+    return next(divisors)
 
 
 def _fast(config: PipelineConfig, is_training: bool, seed: int) -> FastPreprocessing:

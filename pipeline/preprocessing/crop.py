@@ -10,6 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline.branching import either
+
 ASPECT_RATIO_RANGE = (3.0 / 4.0, 4.0 / 3.0)
 AREA_RANGE = (0.05, 1.0)
 MIN_OBJECT_COVERED = 0.1
@@ -79,6 +81,6 @@ def cut(image: Any, window: Any) -> Any:
 
 def flip(image: Any, is_flipped: Any) -> Any:
     """Returns the image [height, width, 3], mirrored left to right where `is_flipped`, bool [], is true."""
-    flipped = tf.cond(is_flipped, lambda: tf.reverse(image, axis=[1]), lambda: image)
+    flipped = either(is_flipped, image, lambda part: tf.reverse(part, axis=[1]), tf.identity)
     flipped.set_shape(image.shape)
     return flipped

@@ -30,8 +30,8 @@ def example_bits(seed: int, example_id: Any, repeat_index: Any, count: int) -> A
     Returns:
         uint64 [..., count].
     """
-    key = _mix(tf.constant(seed, tf.uint64))
-    key = _mix(key ^ tf.cast(example_id, tf.uint64))
+    # The part that all examples share, in Python: one operation less in ten for every image.
+    key = _mix(tf.constant(np.uint64(_mix_integer(seed))) ^ tf.cast(example_id, tf.uint64))
     key = _mix(key ^ tf.cast(repeat_index, tf.uint64))
     # Through NumPy: of a list, graphs take numbers above 2**63 by way of floats, and lose their lowest bits.
     counters = np.array([(_GOLDEN * number) % 2**64 for number in range(1, count + 1)], np.uint64)
@@ -58,3 +58,11 @@ def _mix(word: Any) -> Any:
     word = xorshift(word, 30) * tf.constant(_MIX_1, tf.uint64)
     word = xorshift(word, 27) * tf.constant(_MIX_2, tf.uint64)
     return xorshift(word, 31)
+
+
+def _mix_integer(word: int) -> int:
+    """The same as `_mix`, of one Python integer."""
+    word = (word + _GOLDEN) % 2**64
+    word = (word ^ (word >> 30)) * _MIX_1 % 2**64
+    word = (word ^ (word >> 27)) * _MIX_2 % 2**64
+    return word ^ (word >> 31)
