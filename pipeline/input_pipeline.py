@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 import warnings
 from dataclasses import replace
@@ -13,8 +12,8 @@ from echoing.checks import check_integer
 from echoing.errors import DataError, EchoWarning
 from echoing.insertion_point import InsertionPoint
 from echoing.shuffle_budget import elements_for_budget
-from pipeline import filesystem
 from pipeline.batch import Batch
+from pipeline.cache_location import cache_path
 from pipeline.config import PipelineConfig
 from pipeline.data_source import DataSource, open_data_source
 from pipeline.echo_stage import Echo, EchoOnDevice, StampUpstream
@@ -23,6 +22,7 @@ from pipeline.fused import DecodeAndAugment
 from pipeline.preprocessing_stages import block_examples, decode_stage, preprocessing_stages
 from pipeline.skipping import SkipCounter
 from pipeline.stage import Pipeline, Stage
+from pipeline.starting import started_at
 from pipeline.storage import Storage, shards_dataset
 from pipeline.transfer import Transfer
 
@@ -67,7 +67,11 @@ class InputPipeline:
         )
 
     def __call__(
-        self, batch_size: int | None = None, input_context: tf.distribute.InputContext | None = None
+        self,
+        batch_size: int | None = None,
+        input_context: tf.distribute.InputContext | None = None,
+        start_batch: int = 0,
+        start_example: int | None = None,
     ) -> tf.data.Dataset:
         """Returns the dataset that feeds the device.
 
@@ -75,20 +79,22 @@ class InputPipeline:
             batch_size: examples a batch over all replicas; None takes the configuration's.
             input_context: which host this is; None for the only one. The batch is divided by the replicas
                 that are in sync, and each host reads its share of the shards.
+            start_batch: batches to leave out. With `deterministic` and a seed, those that follow are exactly
+                the ones of the run from the start, without reading what came before (docs/resume.md).
+            start_example: fresh examples to leave out; in its place for an elastic echo of examples.
 
         Returns:
             Batches `(image, label)`, or dictionaries where the configuration keeps the tags: image
             [batch, size, size, 3] of the configuration's type in [-1, 1], label int32 [batch].
 
         Raises:
-            OptionError: the batch size is no positive integer.
+            OptionError: the batch size is no positive integer, or a start does not go with the echo.
             DataError: there are too few records for one batch.
         """
-        stages = self.stages(batch_size, input_context)
+        stages = self.stages(batch_size, input_context, start_batch=start_batch, start_example=start_example)
         if self.is_training and self.config.duplicates_warning:
             warnings.warn(self.config.duplicates_warning, EchoWarning, stacklevel=2)
-        dataset = stages(shards_dataset(self.source.shards))
-        return dataset.with_options(self.options(input_context))
+        return stages(shards_dataset(self.source.shards)).with_options(self.options(input_context))
 
     def options(self, input_context: tf.distribute.InputContext | None = None) -> tf.data.Options:
         """Returns the tf.data options of the dataset; a prefix of the stages wants the same ones.
@@ -112,22 +118,26 @@ class InputPipeline:
         batch_size: int | None = None,
         input_context: tf.distribute.InputContext | None = None,
         echoed: bool = True,
+        start_batch: int = 0,
+        start_example: int | None = None,
     ) -> Pipeline:
         """Returns the stages in order, the echo at its insertion point.
 
         Args:
-            batch_size: as in `__call__`.
-            input_context: as in `__call__`.
+            batch_size: as in `__call__`, as are the other arguments.
+            input_context: which host this is.
             echoed: False leaves the echo out and the other stages as they are composed for it: for measuring
                 what stands before and after it. `without_echo` is the best pipeline that has none.
+            start_batch: where to begin.
+            start_example: where to begin.
         """
         config = self.config
         batch = config.batch_size if batch_size is None else batch_size
         check_integer("batch_size", batch, minimum=1)
         self._check_enough_records(batch)
-        hosts = 1 if input_context is None else input_context.num_input_pipelines
-        host = 0 if input_context is None else input_context.input_pipeline_id
+        hosts, host = 1, 0
         if input_context is not None:
+            hosts, host = input_context.num_input_pipelines, input_context.input_pipeline_id
             batch = input_context.get_per_replica_batch_size(batch)
 
         # Storage
@@ -142,7 +152,7 @@ class InputPipeline:
             seed=self.seed,
             deterministic=config.deterministic,
             cache=config.cache != "none",
-            cache_path=self._cache_path(hosts, host),
+            cache_path=cache_path(config, self.source, self.seed, hosts, host),
             # Decoded before the cache, and so before the shuffle and the repeat, which stand behind it.
             before_cache=decode_stage(config, self.skip_counter) if config.cache == "images" else None,
             host_count=hosts,
@@ -159,7 +169,8 @@ class InputPipeline:
         transfer = Transfer(config.dtype, config.prefetch_batches, config.keep_tags, config.layout)
 
         stages = Pipeline((storage, *preprocessing, batching, transfer))
-        return self._with_echo(stages) if echoed else stages
+        stages = self._with_echo(stages) if echoed else stages
+        return started_at(stages, shards_dataset(self.source.shards), start_batch, start_example)
 
     def steps_in(self, epochs: int = 1, batch_size: int | None = None) -> int | None:
         """Returns the training steps of so many epochs on one host, or None where the records are not known.
@@ -171,9 +182,8 @@ class InputPipeline:
             batch_size: examples a batch; None takes the configuration's.
         """
         records = self.source.records
-        if records is None:
-            return None
-        return self._batches(records * epochs, batch_size or self.config.batch_size)
+        batch = batch_size or self.config.batch_size
+        return None if records is None else self._batches(records * epochs, batch)
 
     @property
     def example_shuffle_size(self) -> int:
@@ -186,12 +196,11 @@ class InputPipeline:
         config = self.config
         if config.shuffle_buffer_bytes is None:
             return config.shuffle_buffer_size
-        if not self._shuffles_after_echo:
-            size_bytes = example_bytes(InsertionPoint.AFTER_READ, self.source, config.image_size)
-            return elements_for_budget(config.shuffle_buffer_bytes, size_bytes, 1)
+        point = config.parsed_insert_point if self._shuffles_after_echo else InsertionPoint.AFTER_READ
+        size_bytes = example_bytes(point, self.source, config.image_size)
         # The repeats of one example share its memory. An elastic factor counts with 1, where it starts.
-        size_bytes = example_bytes(config.parsed_insert_point, self.source, config.image_size)
-        return elements_for_budget(config.shuffle_buffer_bytes, size_bytes, config.parsed_echo_factor)
+        factor = config.parsed_echo_factor if self._shuffles_after_echo else 1
+        return elements_for_budget(config.shuffle_buffer_bytes, size_bytes, factor)
 
     @staticmethod
     def last_stage_before(point: InsertionPoint, stages: Pipeline) -> str:
@@ -210,16 +219,6 @@ class InputPipeline:
     def without_echo(self) -> InputPipeline:
         """Returns the same pipeline with the echo taken out, over the same shards."""
         return InputPipeline(replace(self.config, echo_factor=1), self.is_training, self.source)
-
-    def _cache_path(self, hosts: int, host: int) -> str:
-        """Returns the path of the cache's files, another for whatever changes their content; "" for memory."""
-        config = self.config
-        if not config.cache_dir:
-            return ""
-        filesystem.make_folder(config.cache_dir)
-        facts = (self.source.data_dir, self.source.shards, hosts, host, config.use_annotated_boxes)
-        digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
-        return filesystem.join(config.cache_dir, f"{self.source.split}-{config.cache}-{digest}")
 
     def _batches(self, records: int, batch: int) -> int:
         factor = self.config.parsed_echo_factor
@@ -243,8 +242,7 @@ class InputPipeline:
 
     @property
     def _drop_remainder(self) -> bool:
-        wanted = self.config.drop_remainder
-        return self.is_training if wanted is None else wanted
+        return self.is_training if self.config.drop_remainder is None else self.config.drop_remainder
 
     def _check_enough_records(self, batch: int) -> None:
         records = self.source.records
@@ -284,6 +282,7 @@ class InputPipeline:
                 prefetch_elements=config.prefetch_examples,
                 shuffle_buffer_size=self.example_shuffle_size if self._shuffles_after_echo else 0,
                 seed=self.seed,
+                deterministic=config.deterministic,
             )
         if factor.is_one:
             return None
@@ -297,4 +296,5 @@ class InputPipeline:
             shuffle_buffer_size=config.batch_shuffle_buffer_size if in_bytes is None else 0,
             shuffle_buffer_bytes=in_bytes,
             seed=self.seed,
+            deterministic=config.deterministic,
         )
