@@ -120,7 +120,9 @@ class Storage:
         if self.epochs is None:
             passes = declare_length(passes, tf.data.INFINITE_CARDINALITY)
         # Numbered after the repeat: a record that is read again is a fresh example again.
-        numbered = passes.enumerate(self.start).map(_number_example)
+        fresh = tf.data.Dataset.from_tensors(np.int64(0)).repeat()
+        numbers = tf.data.Dataset.range(self.start, np.iinfo(np.int64).max)
+        numbered = tf.data.Dataset.zip((numbers, fresh, passes)).map(_number_example)
         options = tf.data.Options()
         # For checkpoints of the iterator: tf.data takes a shuffle with a given seed for stateful here.
         options.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.WARN
@@ -203,16 +205,14 @@ class Storage:
 
     def _read_shard(self, shard: dict[str, Any]) -> tf.data.Dataset:
         start = shard[SHARD_START]
-        records = _open_shard(shard, self.read_buffer_bytes).skip(start).enumerate(start)
+        first_id = tf.bitwise.left_shift(shard[SHARD_NUMBER], tf.constant(RECORD_ID_SHIFT, tf.int64))
+        records = _open_shard(shard, self.read_buffer_bytes).skip(start).enumerate(first_id + start)
         if self.skip_counter is not None:
             # TensorFlow gives a shard up at the first record that it cannot read: the rest of it is lost.
             expected = tf.where(start < 0, tf.zeros_like(start), shard[SHARD_RECORDS] - start)
             expected = tf.where(shard[SHARD_RECORDS] < 0, shard[SHARD_RECORDS], expected)
             records = self.skip_counter.count_missing(records.ignore_errors(), expected)
-        first_id = tf.bitwise.left_shift(shard[SHARD_NUMBER], tf.constant(RECORD_ID_SHIFT, tf.int64))
-        return records.map(
-            lambda position, serialized: {SERIALIZED: serialized, RECORD_ID: first_id + position}
-        )
+        return records.map(_name_record)
 
 
 def _open_shard(shard: dict[str, Any], read_buffer_bytes: int) -> tf.data.Dataset:
@@ -242,5 +242,10 @@ def _unrepeated(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, REPEAT_INDEX: tf.zeros([], tf.int64)}
 
 
-def _number_example(index: Any, record: dict[str, Any]) -> dict[str, Any]:
-    return {**record, EXAMPLE_ID: index, REPEAT_INDEX: tf.zeros([], tf.int64)}
+# Functions that only pass on what they are given cost tf.data no call, and these are for every record.
+def _name_record(record_id: Any, serialized: Any) -> dict[str, Any]:
+    return {SERIALIZED: serialized, RECORD_ID: record_id}
+
+
+def _number_example(example_id: Any, repeat_index: Any, record: dict[str, Any]) -> dict[str, Any]:
+    return {**record, EXAMPLE_ID: example_id, REPEAT_INDEX: repeat_index}
