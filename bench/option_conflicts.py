@@ -14,6 +14,8 @@ REAL_ONLY = ("optimizer", "learning_rate", "jit_compile", "width_multiplier", "n
 EMULATED_ONLY = ("accelerator", "jitter", "step_seconds")
 INCEPTION_ONLY = ("use_annotated_boxes", "cb_distortion_range", "cr_distortion_range", "fast_color_distort",
                   "fast_mode")  # fmt: skip
+REAL_DATA_ONLY = ("data_dir", "split", "file_pattern", "cache", "preprocess", "parity", "use_annotated_boxes",
+                  "on_bad_record", "cycle_length", "read_buffer_bytes")  # fmt: skip
 BATCH_SHUFFLES = ("batch_shuffle_buffer_size", "batch_shuffle_buffer_bytes")
 
 
@@ -45,6 +47,8 @@ def refuse_conflicts(
         refuse(("max_echo_factor",), "it bounds an elastic factor. Give --echo-factor elastic.")
     if pipeline.is_elastic or not pipeline.is_echoed or pipeline.parsed_insert_point.value != "after_batch":
         refuse(BATCH_SHUFFLES, "it shuffles batches that are echoed by a number at after_batch.")
+    if pipeline.use_data == "fake":
+        refuse(REAL_DATA_ONLY, "fake data is neither read nor preprocessed.")
     if is_given("parity"):
         refuse(PARITY_DECIDES, "--parity decides it.")
     if pipeline.preprocess == "vgg":

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from bench.result import Phase, Prediction
 from echoing.echo_factor import EchoFactor
+from pipeline.echo_insertion import last_stage_before
 from pipeline.input_pipeline import InputPipeline
-from pipeline.storage import shards_dataset
 from profiling.dataset_rate import measure_dataset_rate
 from profiling.throughput_model import ThroughputModel
 
@@ -48,13 +48,13 @@ def measure_host_costs(pipeline: InputPipeline) -> HostCosts | None:
     point = pipeline.config.parsed_insert_point
     stages = pipeline.stages(echoed=False)
     # With the options of the run: its order is sloppy unless asked otherwise.
-    shards = shards_dataset(pipeline.source.shards).with_options(pipeline.options())
+    shards = pipeline.first_dataset().with_options(pipeline.options())
     if point.is_on_device:
         # All of the host's work is upstream: the repeats never leave the device.
         (whole,) = _seconds_per_element(stages(shards))
         return None if whole is None else HostCosts(whole / batch_size, 0.0)
     upstream, whole = _seconds_per_element(
-        stages.prefix(pipeline.last_stage_before(point, stages))(shards), stages(shards)
+        stages.prefix(last_stage_before(point, stages))(shards), stages(shards)
     )
     if upstream is None or whole is None:
         return None

@@ -11,7 +11,7 @@ from pipeline.data_source import DataSource, open_data_source
 
 def is_generated(config: PipelineConfig) -> bool:
     """Whether the configuration names the generated default data."""
-    return config.data_dir == default_data.default_data_dir()
+    return config.use_data == "real" and config.data_dir == default_data.default_data_dir()
 
 
 def open_run_data(config: PipelineConfig) -> DataSource:
@@ -22,6 +22,11 @@ def open_run_data(config: PipelineConfig) -> DataSource:
     Raises:
         DataError: no usable data.
     """
+    if config.use_data == "fake":
+        from pipeline.fake_data import FAKE_DATA_NOTE, fake_source
+
+        say(FAKE_DATA_NOTE)
+        return fake_source(config.train_split)
     if is_generated(config):
         if default_data.is_made(config.data_dir):
             say(f"Using the generated images in {config.data_dir}")

@@ -20,6 +20,8 @@ MAX_IMAGE_PIXELS = 2 * 89_478_485
 BAD_RECORD_POLICIES = ("fail", "skip")
 ECHO_SHUFFLES = ("auto", "none")
 
+_BEFORE_FAKE_DATA = (InsertionPoint.AFTER_READ, InsertionPoint.AFTER_DECODE)
+
 ELASTIC = "elastic"
 """The echo factor that follows the device's waiting, between 1 and `max_echo_factor`."""
 
@@ -180,6 +182,12 @@ class PipelineConfig:
         if self.stamp_upstream and not self.keep_tags:
             raise OptionError("stamp_upstream", True, "False unless keep_tags is True")
         self.parsed_echo_factor  # noqa: B018 - parsed for its checks
+        if self.use_data == "fake" and self.is_echoed and self.parsed_insert_point in _BEFORE_FAKE_DATA:
+            raise OptionError(
+                "insert_point",
+                self.parsed_insert_point.value,
+                "after_augment or later with fake data, which is neither read nor decoded",
+            )
         if self.parsed_insert_point.is_on_device and self.is_echoed and not self.keep_tags:
             raise OptionError(
                 "insert_point",

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from echoing.checks import check_choice, check_integer
 from pipeline.config import DTYPES
+from pipeline.data_source import DataSource, Shard
 from pipeline.element import EXAMPLE_ID, IMAGE, LABEL, RECORD_ID, REPEAT_INDEX
 
 FAKE_DATA_NOTE = "Fake data: one random image and one label for ever; nothing is read, decoded or augmented."
@@ -68,6 +69,27 @@ class FakeData:
         if self.dtype == "uint8":
             return tf.constant(generator.integers(0, 256, shape, np.uint8)), label
         return tf.cast(generator.uniform(-1.0, 1.0, shape), tf.dtypes.as_dtype(self.dtype)), label
+
+
+LABELS = 2
+"""The label is 0 or 1, which every model has a class for."""
+
+
+def fake_source(split: str) -> DataSource:
+    """Returns what stands for the shards of a data folder; nobody knows how many records it has.
+
+    Args:
+        split: name of the split, for reports.
+    """
+    return DataSource(
+        data_dir="fake data",
+        split=split,
+        shards=(Shard("fake data", "", None, 0),),
+        labels=None,
+        info=None,
+        ignored=(),
+        warnings=(FAKE_DATA_NOTE,),
+    )
 
 
 def fake_numbers(examples: int | None = None) -> tf.data.Dataset:

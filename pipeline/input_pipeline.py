@@ -9,19 +9,19 @@ from dataclasses import replace
 import tensorflow as tf
 
 from echoing.checks import check_integer
-from echoing.errors import DataError, EchoWarning
+from echoing.errors import DataError, EchoWarning, OptionError
 from echoing.insertion_point import InsertionPoint
 from echoing.shuffle_budget import elements_for_budget
 from pipeline.batch import Batch
 from pipeline.cache_location import cache_path
 from pipeline.config import PipelineConfig
 from pipeline.data_source import DataSource, open_data_source
-from pipeline.echo_stage import Echo, EchoOnDevice, StampUpstream
+from pipeline.echo_insertion import insert_echo
 from pipeline.element_bytes import example_bytes
-from pipeline.fused import DecodeAndAugment
+from pipeline.fake_data import LABELS, FakeData, fake_numbers, fake_source
 from pipeline.preprocessing_stages import block_examples, decode_stage, preprocessing_stages
 from pipeline.skipping import SkipCounter
-from pipeline.stage import Pipeline, Stage
+from pipeline.stage import Pipeline
 from pipeline.starting import started_at
 from pipeline.storage import Storage, shards_dataset
 from pipeline.transfer import Transfer
@@ -57,7 +57,16 @@ class InputPipeline:
         self.config = config
         self.is_training = is_training
         split = config.train_split if is_training else config.eval_split
-        self.source = source or open_data_source(config.data_dir, split, config.file_pattern)
+        self._is_fake = config.use_data == "fake"
+        if self._is_fake and not is_training:
+            raise OptionError("use_data", config.use_data, "real for evaluation, which fake data never ends")
+        if source is None:
+            source = (
+                fake_source(split)
+                if self._is_fake
+                else open_data_source(config.data_dir, split, config.file_pattern)
+            )
+        self.source = source
         self.skip_counter = SkipCounter(self._skips_allowed) if config.on_bad_record == "skip" else None
         self.seed = config.seed if config.seed is not None else random.randrange(2**31)
         self.echo_variable = (
@@ -94,7 +103,11 @@ class InputPipeline:
         stages = self.stages(batch_size, input_context, start_batch=start_batch, start_example=start_example)
         if self.is_training and self.config.duplicates_warning:
             warnings.warn(self.config.duplicates_warning, EchoWarning, stacklevel=2)
-        return stages(shards_dataset(self.source.shards)).with_options(self.options(input_context))
+        return stages(self.first_dataset()).with_options(self.options(input_context))
+
+    def first_dataset(self) -> tf.data.Dataset:
+        """Returns what the first stage is applied to: the shards, or the numbers of fake examples."""
+        return fake_numbers() if self._is_fake else shards_dataset(self.source.shards)
 
     def options(self, input_context: tf.distribute.InputContext | None = None) -> tf.data.Options:
         """Returns the tf.data options of the dataset; a prefix of the stages wants the same ones.
@@ -140,6 +153,14 @@ class InputPipeline:
             hosts, host = input_context.num_input_pipelines, input_context.input_pipeline_id
             batch = input_context.get_per_replica_batch_size(batch)
 
+        block = block_examples(config, self.is_training, batch)
+        batching = Batch(batch, self._drop_remainder, config.prefetch_examples, block)
+        transfer = Transfer(config.dtype, config.prefetch_batches, config.keep_tags, config.layout)
+        if self._is_fake:
+            fake = FakeData(config.image_size, LABELS, config.dtype, self.seed)
+            stages = Pipeline((fake, batching, transfer))
+            return self._with_echo(stages) if echoed else stages
+
         # Storage
         storage = Storage(
             shard_count=len(self.source.shards),
@@ -161,12 +182,7 @@ class InputPipeline:
         )
 
         # Preprocessing
-        block = block_examples(config, self.is_training, batch)
         preprocessing = preprocessing_stages(config, self.is_training, self.seed, self.skip_counter, block)
-        batching = Batch(batch, self._drop_remainder, config.prefetch_examples, block)
-
-        # Transfer
-        transfer = Transfer(config.dtype, config.prefetch_batches, config.keep_tags, config.layout)
 
         stages = Pipeline((storage, *preprocessing, batching, transfer))
         stages = self._with_echo(stages) if echoed else stages
@@ -201,20 +217,6 @@ class InputPipeline:
         # The repeats of one example share its memory. An elastic factor counts with 1, where it starts.
         factor = config.parsed_echo_factor if self._shuffles_after_echo else 1
         return elements_for_budget(config.shuffle_buffer_bytes, size_bytes, factor)
-
-    @staticmethod
-    def last_stage_before(point: InsertionPoint, stages: Pipeline) -> str:
-        """Returns the name of the stage that ends at an insertion point.
-
-        Args:
-            point: the point.
-            stages: the pipeline, in which one stage may do the work of `decode` and `augment`.
-        """
-        name = point.stage_name
-        if name in stages.names:
-            return name
-        # Images that are cached are decoded within the storage stage.
-        return DecodeAndAugment.name if DecodeAndAugment.name in stages.names else Storage.name
 
     def without_echo(self) -> InputPipeline:
         """Returns the same pipeline with the echo taken out, over the same shards."""
@@ -265,36 +267,6 @@ class InputPipeline:
     def _with_echo(self, stages: Pipeline) -> Pipeline:
         if not self.is_training:
             return stages
-        position = self.last_stage_before(self.config.parsed_insert_point, stages)
-        echo = self._echo_stage()
-        if echo is not None:
-            stages = stages.with_stage_after(position, echo)
-        if self.config.stamp_upstream:
-            stages = stages.with_stage_after(position, StampUpstream())
-        return stages
-
-    def _echo_stage(self) -> Stage | None:
-        config = self.config
-        factor = config.parsed_echo_factor
-        if self._echoes_examples:
-            return Echo(
-                factor if self.echo_variable is None else self.echo_variable,
-                prefetch_elements=config.prefetch_examples,
-                shuffle_buffer_size=self.example_shuffle_size if self._shuffles_after_echo else 0,
-                seed=self.seed,
-                deterministic=config.deterministic,
-            )
-        if factor.is_one:
-            return None
-        if config.parsed_insert_point.is_on_device:
-            return EchoOnDevice(factor)
-        # One batch held ready, so that upstream makes the next while the repeats of one are served.
-        in_bytes = config.batch_shuffle_buffer_bytes
-        return Echo(
-            factor,
-            prefetch_elements=1,
-            shuffle_buffer_size=config.batch_shuffle_buffer_size if in_bytes is None else 0,
-            shuffle_buffer_bytes=in_bytes,
-            seed=self.seed,
-            deterministic=config.deterministic,
-        )
+        shuffle_size = self.example_shuffle_size if self._shuffles_after_echo else 0
+        factor = self.config.parsed_echo_factor if self.echo_variable is None else self.echo_variable
+        return insert_echo(stages, self.config, factor, shuffle_size, self.seed)

@@ -62,6 +62,7 @@ def block_examples(config: PipelineConfig, is_training: bool, batch_size: int) -
     """
     one_by_one = (
         not config.decodes_crops
+        or config.use_data == "fake"
         or config.on_bad_record == "skip"
         or (
             is_training

@@ -376,3 +376,37 @@ def test_echoed_batches_can_be_shuffled_within_a_budget_in_bytes(make_data):
     firsts = [int(batch["example_id"][0]) for batch in result]
     assert Counter(firsts) == dict.fromkeys(sorted(set(firsts)), 2)
     assert any(one != other for one, other in zip(firsts[::2], firsts[1::2], strict=True))
+
+
+def test_fake_data_needs_no_folder_and_is_one_image_for_ever():
+    config = PipelineConfig("none", use_data="fake", batch_size=4, image_size=16, seed=2, keep_tags=True)
+    pipeline = InputPipeline(config)
+    assert pipeline.stages().names == ("fake_data", "batch", "transfer")
+    first, second = pipeline().take(2).as_numpy_iterator()
+    np.testing.assert_array_equal(first["image"], second["image"])
+    np.testing.assert_array_equal(first["image"][0], first["image"][3])
+    assert second["example_id"].tolist() == [4, 5, 6, 7]
+    assert set(first["label"]) <= {0, 1}
+    assert "Fake data" in pipeline.source.warnings[0]
+
+
+@pytest.mark.parametrize("point", ["after_augment", "after_batch"])
+def test_fake_data_is_echoed_like_any_other(point):
+    config = PipelineConfig(
+        "none",
+        use_data="fake",
+        batch_size=4,
+        image_size=16,
+        echo_factor=2,
+        insert_point=point,
+        keep_tags=True,
+    )
+    result = list(InputPipeline(config)().take(2).as_numpy_iterator())
+    assert sorted(column(result, "repeat_index")) == [0] * 4 + [1] * 4
+
+
+def test_fake_data_refuses_what_it_has_not():
+    with pytest.raises(OptionError, match="after_augment or later"):
+        PipelineConfig("none", use_data="fake", echo_factor=2, insert_point="after_decode")
+    with pytest.raises(OptionError, match="use_data"):
+        InputPipeline(PipelineConfig("none", use_data="fake"), is_training=False)
