@@ -400,6 +400,8 @@ def test_fake_data_is_echoed_like_any_other(point):
         echo_factor=2,
         insert_point=point,
         keep_tags=True,
+        shuffle_buffer_size=0,
+        deterministic=True,
     )
     result = list(InputPipeline(config)().take(2).as_numpy_iterator())
     assert sorted(column(result, "repeat_index")) == [0] * 4 + [1] * 4
