@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.feed import any_size, batch_axis
+from trainer.time_stamp import time_stamp
 from trainer.transfer import HOST, Transfer
 
 
@@ -63,7 +64,7 @@ class ReplicaFeed:
         with tf.device(HOST):
             probe = tf.add_n(corners)
             with tf.control_dependencies([probe]):
-                started = tf.timestamp()
+                started = time_stamp()
         return {**batch, "image": images}, Transfer(arrived, started, probe)
 
     def room(self, shape: Any, dtype: Any, batch_axis: int) -> ReplicaRoom:

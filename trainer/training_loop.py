@@ -12,6 +12,7 @@ from trainer.device_echo import DEVICE_USES
 from trainer.feed import COLOR_SHIFT, Feed, as_feed, images_shape
 from trainer.held_batch import HeldBatch
 from trainer.loop_report import LoopStatus, TimedStep
+from trainer.time_stamp import time_stamp
 from trainer.transfer import HOST, Transfer
 
 
@@ -140,7 +141,7 @@ class TrainingLoop:
             return count + 1, status, refused
 
         with tf.device(HOST):
-            began = tf.timestamp()
+            began = time_stamp()
             _, status, refused = tf.while_loop(
                 wanted,
                 body,
@@ -182,7 +183,7 @@ class TrainingLoop:
         status, refused, transfer = tf.cond(
             held.is_used_up(),
             take,
-            lambda: (*_outcome(LoopStatus.LIMIT_REACHED), Transfer.at(tf.timestamp())),
+            lambda: (*_outcome(LoopStatus.LIMIT_REACHED), Transfer.at(time_stamp())),
         )
         ready = tf.equal(status, LoopStatus.LIMIT_REACHED.value) & (transfer.started > 0)
         return tf.cond(ready, train, lambda: (status, refused))
@@ -192,7 +193,7 @@ class TrainingLoop:
         element = iterator.get_next_as_optional()
         has_value = element.has_value()
         with tf.control_dependencies([has_value]):
-            arrived = tf.timestamp()
+            arrived = time_stamp()
         # Time stamps order the work by the data that flows from them: control dependencies on a tensor
         # from outside a branch do not survive TensorFlow's inlining of the branch.
         return tf.cond(
@@ -225,7 +226,7 @@ class TrainingLoop:
             done = self._feed.done(loss)
         finite = tf.reduce_all(tf.math.is_finite(done))
         with tf.control_dependencies([finite]):
-            ended = tf.timestamp()
+            ended = time_stamp()
         examples = tf.shape(batch["label"], out_type=tf.int64)[0]
         # One tensor for all numbers, because each costs the reader some 10 microseconds; float64 holds them
         # exactly.

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from trainer.time_stamp import time_stamp
+
 HOST = "/device:CPU:0"
 
 
@@ -52,5 +54,5 @@ def transfer_to(device: str, batch: Mapping[str, Any], arrived: Any) -> tuple[di
     # Read on the host and reported, because what nobody reads is optimised away.
     probe = tf.math.abs(corner)
     with tf.control_dependencies([probe]):
-        started = tf.timestamp()
+        started = time_stamp()
     return {**batch, "image": image, "label": label}, Transfer(arrived, started, probe)

@@ -52,12 +52,12 @@ def free_hosts(count: int) -> str:
 
 @pytest.fixture(scope="module")
 def one_device() -> dict[str, Any]:
-    return result_of(start("cpu", "plain,echoed,transposed,bitwise"))
+    return result_of(start("cpu", "plain,echoed,transposed"))
 
 
 @pytest.fixture(scope="module")
 def two_devices() -> dict[str, Any]:
-    return result_of(start("mirrored", "2", "plain,echoed,transposed,batch_norm"))
+    return result_of(start("mirrored", "2", "transposed,batch_norm"))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def two_workers() -> list[dict[str, Any]]:
     return [result_of(worker) for worker in workers]
 
 
-@pytest.fixture(scope="module", params=["two_devices", "eight_devices", "worker_0", "worker_1"])
+@pytest.fixture(scope="module", params=["eight_devices", "worker_0", "worker_1"])
 def replicated(request: pytest.FixtureRequest) -> dict[str, Any]:
     if request.param.startswith("worker"):
         return request.getfixturevalue("two_workers")[int(request.param[-1])]
@@ -82,7 +82,7 @@ def replicated(request: pytest.FixtureRequest) -> dict[str, Any]:
 def test_replicas_are_counted_and_numbered_over_all_workers(
     two_devices: dict[str, Any], eight_devices: dict[str, Any], two_workers: list[dict[str, Any]]
 ) -> None:
-    assert (two_devices["replicas"], two_devices["plain"]["replicas_seen"]) == (2, [0, 1])
+    assert two_devices["replicas"] == 2
     assert (eight_devices["replicas"], eight_devices["plain"]["replicas_seen"]) == (8, list(range(8)))
     assert [worker["replicas"] for worker in two_workers] == [2, 2]
     assert [worker["plain"]["replicas_seen"] for worker in two_workers] == [[0], [1]]
@@ -130,8 +130,11 @@ def test_run_stopped_between_the_uses_of_a_batch_goes_on_exactly(replicated: dic
     assert found["resumed_losses"] == found["losses"]
 
 
-def test_transposed_batches_are_split_along_their_last_axis(two_devices: dict[str, Any]) -> None:
-    found = two_devices["transposed"]
+def test_transposed_batches_are_split_along_their_last_axis(
+    one_device: dict[str, Any], two_devices: dict[str, Any]
+) -> None:
+    found, single = two_devices["transposed"], one_device["transposed"]
+    np.testing.assert_allclose(found["losses"], single["losses"], rtol=TOLERANCE)
     np.testing.assert_allclose(found["losses"], found["expected_losses"], rtol=TOLERANCE)
     assert found["evaluation"] == found["expected_evaluation"]
 
@@ -141,6 +144,8 @@ def test_moments_of_batch_norm_are_the_same_on_all_replicas(two_devices: dict[st
     assert np.isfinite(two_devices["batch_norm"]["losses"]).all()
 
 
-def test_deterministic_run_repeats_itself_to_the_last_bit(one_device: dict[str, Any]) -> None:
-    again = result_of(start("cpu", "bitwise"))
-    assert again["bitwise"] == one_device["bitwise"]
+def test_deterministic_run_repeats_itself_to_the_last_bit() -> None:
+    processes = [start("cpu", "bitwise") for _ in range(2)]
+    first, second = (result_of(process)["bitwise"] for process in processes)
+    assert first == second
+    assert np.isfinite(first["losses"]).all() and len(first["losses"]) == 6
