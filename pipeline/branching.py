@@ -25,3 +25,21 @@ def either(condition: Any, data: Any, if_true: Callable[[Any], Any], if_false: C
     # What follows from the output that is not taken is never run.
     data_if_false, data_if_true = tf.raw_ops.Switch(data=data, pred=condition)
     return tf.raw_ops.Merge(inputs=[if_false(data_if_false), if_true(data_if_true)])[0]
+
+
+def rare_operation(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Returns the function of a string [] as one operation, for a branch that is hardly ever taken.
+
+    Its many operations would be passed over one by one in every element, and be prepared again in every place
+    where it stands: 70 microseconds an image, and 4 seconds before the first of blocks of 16 (measured).
+
+    Args:
+        function: without side effects.
+    """
+    operation: Callable[[Any], Any] = tf.function(
+        function,
+        input_signature=[tf.TensorSpec([], tf.string)],
+        autograph=False,
+        experimental_attributes={"_noinline": True},
+    )
+    return operation

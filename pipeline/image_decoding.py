@@ -25,12 +25,14 @@ from typing import Any
 import tensorflow as tf
 
 from echoing.checks import check_choice, check_integer
-from pipeline.branching import either
+from pipeline.branching import either, rare_operation
 from pipeline.config import DCT_METHODS, MAX_IMAGE_PIXELS
 from pipeline.image_header import is_jpeg, stated_size
 from pipeline.other_formats import decode_other
 
 _END_OF_IMAGE = b"\xff\xd9"
+_stated_size = rare_operation(stated_size)
+_decode_other = rare_operation(decode_other)
 _CONTEXT_PIXELS = 8
 """Pixels decoded beside a window for interpolated chroma. One column would do for the values; libjpeg-turbo
 interpolates only where more than two columns of chroma are decoded."""
@@ -71,7 +73,7 @@ def claimed_size(encoded: Any) -> Any:
     Args:
         encoded: string [], the bytes of the image.
     """
-    size = either(is_jpeg(encoded), encoded, lambda jpeg: tf.io.extract_jpeg_shape(jpeg)[:2], stated_size)
+    size = either(is_jpeg(encoded), encoded, lambda jpeg: tf.io.extract_jpeg_shape(jpeg)[:2], _stated_size)
     size.set_shape([2])
     return size
 
@@ -163,7 +165,7 @@ def decode_plain_window(encoded: Any, window: Any, options: DecodeOptions) -> An
 
 
 def _decode_whole(encoded: Any, options: DecodeOptions) -> Any:
-    image = either(is_jpeg(encoded), encoded, lambda jpeg: _decode_jpeg(jpeg, options), decode_other)
+    image = either(is_jpeg(encoded), encoded, lambda jpeg: _decode_jpeg(jpeg, options), _decode_other)
     image.set_shape([None, None, 3])
     return image
 
