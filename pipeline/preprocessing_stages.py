@@ -31,7 +31,7 @@ def preprocessing_stages(
         return (
             DecodeAndAugment(
                 _fast(config, is_training, seed),
-                _decoding(config),
+                decoding_options(config),
                 config.use_annotated_boxes,
                 block,
                 config.parse_after_batch is not False,
@@ -52,7 +52,9 @@ def decode_stage(config: PipelineConfig, skip_counter: SkipCounter | None) -> De
         config: the pipeline's options.
         skip_counter: as in `preprocessing_stages`.
     """
-    return Decode(config.use_annotated_boxes, config.num_parallel_calls, skip_counter)
+    return Decode(
+        config.use_annotated_boxes, config.num_parallel_calls, skip_counter, decoding_options(config)
+    )
 
 
 def block_examples(config: PipelineConfig, is_training: bool, batch_size: int) -> int:
@@ -91,7 +93,8 @@ def _fast(config: PipelineConfig, is_training: bool, seed: int) -> FastPreproces
     )
 
 
-def _decoding(config: PipelineConfig) -> DecodeOptions:
+def decoding_options(config: PipelineConfig) -> DecodeOptions:
+    """Returns how the configuration has images decoded."""
     fancy = config.fancy_upscaling
     return DecodeOptions(
         dct_method=config.dct_method,

@@ -121,6 +121,8 @@ def test_chroma_of_crops_is_interpolated_only_if_asked_for(folder):
 
     assert not decoding().fancy_upscaling
     assert decoding(fancy_upscaling=True).fancy_upscaling
+    assert decoding(echo_factor=2, insert_point="after_decode").fancy_upscaling
+    assert decoding(preprocess="inception").fancy_upscaling
 
 
 def test_shapes_are_static_in_blocks(folder):
