@@ -18,6 +18,10 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "run": ("bench.commands.run", "pipebench run --echo-factor 2 --insert-point after_augment"),
         "bench": ("bench.commands.bench", "pipebench bench echo"),
     },
+    "Train": {
+        "train": ("bench.commands.train", "pipebench train --data-dir my-data --model-dir my-model"),
+        "eval": ("bench.commands.eval", "pipebench eval --model-dir my-model --data-dir my-data"),
+    },
     "Results": {"report": ("bench.commands.report", "pipebench report runs/2026-01-31T12-00-00")},
     "Data": {"data": ("bench.commands.data", "pipebench data make my-data --examples 2000")},
 }

@@ -127,13 +127,20 @@ class CheckpointKeeper:
         manifest = self._best.manifest()
         if manifest is None:
             return None
-        path = self._best.path(manifest)
-        check_facts(manifest, self._facts, path)
+        return self._checked(self._best.path(manifest), manifest, "The best checkpoint,")
+
+    def at(self, step: int) -> Restored | None:
+        """Returns the checkpoint of a step, or None if it is not kept.
+
+        Raises:
+            DataError: it is damaged, cannot be read, or is of another model.
+        """
+        path = self._folder.checkpoint(step)
         try:
-            checkpoint_files.check_files(path, manifest)
+            manifest = checkpoint_files.read_manifest(path)
         except DamagedError as error:
-            raise DataError(f"The best checkpoint, {path}, is damaged: {error}. Use the newest.") from error
-        return Restored(path, manifest)
+            raise DataError(f"The checkpoint {path} is damaged: {error}. Use the newest.") from error
+        return None if manifest is None else self._checked(path, manifest, "The checkpoint")
 
     def save(
         self,
@@ -192,3 +199,12 @@ class CheckpointKeeper:
             DataError: there is no such checkpoint, or it cannot be copied: the best before is as it was.
         """
         return self._writes and self._best.keep(step, score)
+
+    def _checked(self, path: str, manifest: Manifest, name: str) -> Restored:
+        check_facts(manifest, self._facts, path)
+        try:
+            checkpoint_files.check_files(path, manifest)
+        except DamagedError as error:
+            comma = "," if name.endswith(",") else ""
+            raise DataError(f"{name} {path}{comma} is damaged: {error}. Use the newest.") from error
+        return Restored(path, manifest)
