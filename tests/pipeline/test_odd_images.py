@@ -372,9 +372,8 @@ def test_the_one_difference_is_a_stray_marker_above_a_window_that_ends_before_th
 
 def has_stray_marker(encoded: bytes) -> bool:
     start = scan_start(encoded) if b"\xff\xda" in encoded else len(encoded)
-    return any(
-        encoded[at] == 0xFF and encoded[at + 1] not in (0, 0xFF) for at in range(start, len(encoded) - 2)
-    )
+    data = encoded[start:].removesuffix(b"\xff\xd9")
+    return any(data[at] == 0xFF and data[at + 1] not in (0, 0xFF) for at in range(len(data) - 1))
 
 
 SMALL = save(picture(20, 24), quality=60)
