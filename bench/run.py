@@ -18,7 +18,9 @@ from bench.verdict_text import verdict_text
 from echoing.errors import DataError, PipebenchError
 from pipeline.data_source import DataSource
 from pipeline.diagnosis import PIPELINE_ERRORS, explain_failure
+from pipeline.image_decoding import DecodeOptions
 from pipeline.input_pipeline import InputPipeline
+from pipeline.preprocessing_stages import decoding_options
 from pipeline.skipping import NO_USABLE_RECORD
 from profiling.step_meter import WarmUp
 from trainer.step import DeviceDescription
@@ -155,13 +157,20 @@ class Run:
             if NO_USABLE_RECORD in str(error):
                 raise self._nothing_trained() from error
             say("The pipeline failed; looking for the record that it failed on.")
-            raise explain_failure(error, self._source, self._options.pipeline.use_annotated_boxes) from error
+            raise explain_failure(
+                error, self._source, self._options.pipeline.use_annotated_boxes, decoding=self._decoding
+            ) from error
+
+    @property
+    def _decoding(self) -> DecodeOptions:
+        return decoding_options(self._options.pipeline)
 
     def _nothing_trained(self) -> DataError:
         first = explain_failure(
             DataError("the data ended without one"),
             self._source,
             self._options.pipeline.use_annotated_boxes,
+            decoding=self._decoding,
             advice="`pipebench data check` lists them all.",
         )
         return DataError(

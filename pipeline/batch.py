@@ -7,6 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
+MIN_BLOCKS = 4
+"""Blocks held ready at least, where any are: with fewer, a core waits for the other's block at times."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -33,7 +36,8 @@ class Batch:
     def __call__(self, examples: tf.data.Dataset) -> tf.data.Dataset:
         """Returns the batches: every feature gains a leading axis, which those of blocks have already."""
         if self.prefetch_examples:
-            examples = examples.prefetch(-(-self.prefetch_examples // self.block_examples))
+            blocks = -(-self.prefetch_examples // self.block_examples)
+            examples = examples.prefetch(blocks if self.block_examples == 1 else max(blocks, MIN_BLOCKS))
         if self.block_examples > 1:
             return self._from_blocks(examples)
         # Copied by several threads: a batch of 1,024 float images is more than a gigabyte.
