@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from echoing.errors import OptionError
+from echoing.errors import OptionError, PipebenchError
 from trainer.step import DeviceDescription
 
 if TYPE_CHECKING:
@@ -89,6 +90,26 @@ class Placement:
         row = tf.constant([values], tf.float64)
         rows = self.strategy.experimental_distribute_values_from_function(lambda context: row)
         return np.asarray(self.strategy.gather(rows, axis=0))[:: self.local_replicas]
+
+    @contextmanager
+    def watching_workers(self) -> Iterator[None]:
+        """Explains the error that TensorFlow raises where another worker has ended or cannot be reached.
+
+        Raises:
+            PipebenchError: another worker was lost.
+        """
+        import tensorflow as tf
+
+        try:
+            yield
+        except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+            # The data may be on a server that is not available either; only workers talk in collectives.
+            if self.worker_count == 1 or "Collective" not in str(error):
+                raise
+            raise PipebenchError(
+                f"Worker {self.worker_index} has lost another of the {self.worker_count} workers, whose own "
+                "output says why it ended. Start all of them again; they go on from the last checkpoint."
+            ) from error
 
 
 def check_divisible(name: str, batch_size: int, replicas: int) -> None:

@@ -200,28 +200,11 @@ class TrainSession:
             DataError: a batch was refused: see `LoopCaller.call`. On several workers also: the data ended.
             PipebenchError: a loss is not finite. The variables are then those after that step.
         """
-        caller = batches.caller
-        if batches is not self._input or caller.next_step != self.step:
+        if batches is not self._input or batches.caller.next_step != self.step:
             raise RuntimeError("Another input was opened since, or the step was changed; open it again.")
-        caller.pause()
-        while caller.next_step < until_step:
-            limit = self._agree(min(caller.next_limit, until_step - caller.next_step))
-            records: list[StepRecord] = []
-            try:
-                ended = caller.call(batches.iterator, limit, records.append)
-            finally:
-                batches.count(records)
-                stopped = bool(records) and bool(on_steps(records))
-            if ended and self.placement.worker_count > 1:
-                raise DataError(
-                    f"The data of worker {self.placement.worker_index} ended after step {caller.next_step}, "
-                    "and the others would wait for it for ever. Repeat the data of every worker."
-                )
-            if ended:
-                return TrainEnd.DATA_ENDED
-            if self._any(stopped):
-                return TrainEnd.STOPPED
-        return TrainEnd.STEP_REACHED
+        batches.caller.pause()
+        with self.placement.watching_workers():
+            return self._train(batches, until_step, on_steps)
 
     def evaluate(self, dataset: Any, average: bool = False) -> Evaluation:
         """Counts right answers over a dataset that ends; the variables are afterwards what they were.
@@ -244,10 +227,32 @@ class TrainSession:
                 "True to evaluate with the averages",
                 "Evaluate the raw weights, or train with moving averages.",
             )
-        if self.average is None or not average:
-            return self._evaluator.evaluate(dataset, "raw")
-        with self.average.swapped(self.placement.strategy):
-            return self._evaluator.evaluate(dataset, "average")
+        with self.placement.watching_workers():
+            if self.average is None or not average:
+                return self._evaluator.evaluate(dataset, "raw")
+            with self.average.swapped(self.placement.strategy):
+                return self._evaluator.evaluate(dataset, "average")
+
+    def _train(self, batches: TrainInput, until_step: int, on_steps: OnSteps) -> TrainEnd:
+        caller = batches.caller
+        while caller.next_step < until_step:
+            limit = self._agree(min(caller.next_limit, until_step - caller.next_step))
+            records: list[StepRecord] = []
+            try:
+                ended = caller.call(batches.iterator, limit, records.append)
+            finally:
+                batches.count(records)
+                stopped = bool(records) and bool(on_steps(records))
+            if ended and self.placement.worker_count > 1:
+                raise DataError(
+                    f"The data of worker {self.placement.worker_index} ended after step {caller.next_step}, "
+                    "and the others would wait for it for ever. Repeat the data of every worker."
+                )
+            if ended:
+                return TrainEnd.DATA_ENDED
+            if self._any(stopped):
+                return TrainEnd.STOPPED
+        return TrainEnd.STEP_REACHED
 
     def _agree(self, limit: int) -> int:
         """Returns the least limit of all workers: loops of different lengths would wait for each other."""

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echoing.errors import OptionError
+from echoing.errors import OptionError, PipebenchError
 from trainer.placement import Placement, check_divisible
 from trainer.step import DeviceDescription
 
@@ -60,3 +62,18 @@ def test_values_of_a_single_worker_are_its_own() -> None:
     gathered = placement(4).gather([2.0**53, 0.5])
     assert gathered.dtype == np.float64
     assert gathered.tolist() == [[9007199254740992.0, 0.5]]
+
+
+@pytest.mark.parametrize("kind", [tf.errors.UnavailableError, tf.errors.AbortedError])
+def test_worker_that_was_lost_is_explained_to_the_others(kind: Any) -> None:
+    error = kind(None, None, "Graph execution error: node loop/CollectiveReduceV2")
+    lost = pytest.raises(PipebenchError, match="Worker 1 has lost another of the 2 workers")
+    with lost, placement(2, 2, 1).watching_workers():
+        raise error
+    with pytest.raises(kind), placement(2).watching_workers():
+        raise error
+
+
+def test_data_that_are_not_available_are_no_lost_worker() -> None:
+    with pytest.raises(tf.errors.UnavailableError), placement(2, 2, 1).watching_workers():
+        raise tf.errors.UnavailableError(None, None, "storage: 503")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -48,3 +50,23 @@ def test_port_that_is_open_passes_the_probe() -> None:
 
 def test_a_wrong_name_is_refused_within_a_minute() -> None:
     assert tpu.PROBE_SECONDS <= tpu.CONNECT_SECONDS < 60
+
+
+PROGRAM = """
+import sys
+from echoing.errors import OptionError
+from trainer.strategies import StrategyOptions, make_strategy
+try:
+    make_strategy(StrategyOptions("tpu", tpu=sys.argv[1]))
+except OptionError as error:
+    print("REFUSED", error)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nope", "local"])
+def test_tpu_that_is_not_there_is_an_error_that_names_it_and_the_way_out(name: str) -> None:
+    command = [sys.executable, "-c", PROGRAM, name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=90)
+    assert f"REFUSED tpu is '{name}', but must be a TPU that can be reached: " in done.stdout
+    assert "pip install tensorflow-tpu" in done.stdout
