@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 from bench.pipelines.variants import CROP_DECODE, REFERENCE, Variant
 
+STEADY_SPREAD = 1.5
+"""Highest over lowest rate of one variant on a machine that does nothing else: 1.1 to 1.3 is usual."""
+
 
 @dataclass(frozen=True)
 class Round:
@@ -49,6 +52,12 @@ class Measured:
     def images_per_second(self) -> float | None:
         """Median over the rounds."""
         return _median([one.images_per_second for one in self.rounds])
+
+    @property
+    def rate_spread(self) -> float | None:
+        """Highest rate / lowest rate of the rounds."""
+        rates = [one.images_per_second for one in self.rounds]
+        return max(rates) / min(rates) if rates else None
 
     @property
     def cpu_seconds_per_image(self) -> float | None:
@@ -103,6 +112,21 @@ class Comparison:
     def ratio_to_limit(self, measured: Measured) -> Ratio | None:
         """Returns the ratio to decoding the crop alone."""
         return self.ratio(measured, CROP_DECODE)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes the figures doubtful, and the way out."""
+        unsteady = [
+            f"{one.variant.name} {one.rate_spread:.1f} times"
+            for one in self.measured
+            if one.rate_spread is not None and one.rate_spread > STEADY_SPREAD
+        ]
+        if not unsteady:
+            return []
+        return [
+            f"The fastest round is far from the slowest one ({', '.join(unsteady)}): other work ran on this "
+            "machine. End it and measure again; more --rounds help little against it."
+        ]
 
 
 def _median(values: list[float]) -> float | None:

@@ -8,26 +8,28 @@ from typing import Any
 
 from bench.environment import describe_environment
 from bench.pipelines.comparison import Comparison, Measured, Ratio
+from bench.pipelines.timing import Timing
 from bench.pipelines.variants import Task
 
 SCHEMA = "pipebench.bench_pipeline"
 SCHEMA_VERSION = 1
 
 
-def comparison_document(comparison: Comparison, task: Task, seconds: float) -> dict[str, Any]:
+def comparison_document(comparison: Comparison, task: Task, timing: Timing) -> dict[str, Any]:
     """Returns everything measured, with what it was measured on; None where there is no value.
 
     Args:
         comparison: the figures.
         task: what was read.
-        seconds: length of each measurement.
+        timing: how long each measurement took.
     """
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
-        "task": asdict(task),
-        "seconds": seconds,
+        "task": {name: value for name, value in asdict(task).items() if name != "settings"},
+        "timing": asdict(timing),
         "environment": describe_environment(),
+        "warnings": comparison.warnings,
         "variants": [_variant(comparison, one) for one in comparison.measured],
     }
 
@@ -37,7 +39,8 @@ def _variant(comparison: Comparison, one: Measured) -> dict[str, Any]:
         "variant": one.variant.name,
         "description": one.variant.description,
         "output": one.variant.output,
-        "version": _version(one.variant.distribution or "tensorflow"),
+        "settings": dict(one.variant.settings),
+        "versions": {name: _version(name) for name in one.variant.distributions or ("tensorflow",)},
         "images_per_second": one.images_per_second,
         "ratio_to_reference": _ratio(comparison.ratio(one)),
         "ratio_to_crop_decode": _ratio(comparison.ratio_to_limit(one)),

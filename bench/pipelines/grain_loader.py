@@ -10,8 +10,13 @@ import numpy as np
 
 from bench.pipelines.jpeg_records import AREA_RANGE, ASPECT_RATIO_RANGE, JpegRecords
 from bench.pipelines.variants import Task
+from echoing.errors import DataError
 
 CROP_ATTEMPTS = 10
+"""As torchvision's `RandomResizedCrop` makes."""
+
+THREADS_PER_CORE = 2
+"""While some wait for the interpreter's lock, others decode."""
 
 
 def open_batches(task: Task) -> Iterator[int]:
@@ -26,13 +31,16 @@ def open_batches(task: Task) -> Iterator[int]:
     def prepare(index: int, generator: np.random.Generator) -> tuple[Any, int]:
         encoded, label = records[index]
         image = cv2.imdecode(np.frombuffer(encoded, np.uint8), cv2.IMREAD_COLOR_RGB)
+        if image is None:
+            raise DataError(f"OpenCV cannot decode image {index} of {task.data_dir}.")
         top, left, height, width = random_window(image.shape[0], image.shape[1], generator)
         crop = image[top : top + height, left : left + width]
         resized = cv2.resize(crop, (task.image_size, task.image_size), interpolation=cv2.INTER_LINEAR)
         return (cv2.flip(resized, 1) if generator.random() < 0.5 else resized), label
 
     dataset = grain.MapDataset.range(len(records)).seed(0).shuffle().repeat().random_map(prepare)
-    options = grain.ReadOptions(num_threads=2 * task.cores, prefetch_buffer_size=task.batch_size)
+    threads = THREADS_PER_CORE * task.cores
+    options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=max(threads, task.batch_size))
     for images, _ in dataset.to_iter_dataset(options).batch(task.batch_size, drop_remainder=True):
         yield len(images)
 

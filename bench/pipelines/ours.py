@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.pipelines.selection import KEEP_FREED_MEMORY
 from bench.pipelines.tensorflow_reference import batch_sizes
 from bench.pipelines.variants import Task
 from pipeline.allocator import keep_freed_memory
@@ -18,13 +19,16 @@ def open_our_batches(task: Task, dtype: str) -> Iterator[int]:
         task: what to read.
         dtype: `uint8` or `float32`.
     """
-    # As the command does when it starts.
-    keep_freed_memory()
+    settings = dict(task.settings)
+    if settings.pop(KEEP_FREED_MEMORY, True):
+        # As the command does when it starts.
+        keep_freed_memory()
     config = PipelineConfig(
         task.data_dir,
         train_split=task.split,
         batch_size=task.batch_size,
         image_size=task.image_size,
         dtype=dtype,
+        **settings,
     )
     return batch_sizes(InputPipeline(config, is_training=True)())

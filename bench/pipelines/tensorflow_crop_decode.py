@@ -1,4 +1,8 @@
-"""Decoding the random crops and nothing else: what no pipeline on TensorFlow's decoder can exceed."""
+"""Decoding the random crops and nothing else: what a pipeline on TensorFlow's decoder can hardly exceed.
+
+With the decoder's default options: without interpolated chroma planes (`fancy_upscaling=False`) it is faster
+by some percent.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from bench.pipelines.tensorflow_reference import batch_sizes, parse_example, records
-from bench.pipelines.tensorflow_tuned import decode_random_crop
+from bench.pipelines.tensorflow_reference import batch_sizes, records
+from bench.pipelines.tensorflow_tuned import decode_random_crop, parse_example
 from bench.pipelines.variants import Task
 
 
@@ -25,4 +29,5 @@ def dataset(task: Task) -> tf.data.Dataset:
         return decode_random_crop(encoded)[0, 0], label
 
     examples = records(task).map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=False)
-    return examples.prefetch(64).batch(task.batch_size, drop_remainder=True).prefetch(2)
+    batches = examples.batch(task.batch_size, drop_remainder=True, num_parallel_calls=tf.data.AUTOTUNE)
+    return batches.prefetch(tf.data.AUTOTUNE)

@@ -13,7 +13,8 @@ from typing import Any
 import tensorflow as tf
 
 from bench.pipelines.variants import Task
-from pipeline import filesystem, schema
+from pipeline import schema
+from pipeline.data_source import open_data_source
 from pipeline.preprocessing import crop
 from pipeline.preprocessing.image_draws import MAX_BRIGHTNESS_DELTA
 
@@ -25,6 +26,16 @@ CHROMA_DISTORTION_RANGE = 0.1
 
 _WHOLE_IMAGE = [[[0.0, 0.0, 1.0, 1.0]]]
 
+_FEATURES = {
+    schema.ENCODED: tf.io.FixedLenFeature([], tf.string, ""),
+    schema.FORMAT: tf.io.FixedLenFeature([], tf.string, "jpeg"),
+    schema.LABEL: tf.io.FixedLenFeature([], tf.int64, -1),
+    schema.TEXT: tf.io.FixedLenFeature([], tf.string, ""),
+    **{key: tf.io.VarLenFeature(tf.float32) for key in schema.BOX_KEYS},
+    "image/object/class/label": tf.io.VarLenFeature(tf.int64),
+}
+"""It parses all of these and uses image and label."""
+
 
 def open_batches(task: Task) -> Iterator[int]:
     """Yields the number of images of each batch, for ever."""
@@ -35,11 +46,13 @@ def dataset(task: Task) -> tf.data.Dataset:
     """Returns batches `(image, label)`, float32 [batch, size, size, 3] in [-1, 1] and int32 [batch]."""
 
     def parse(serialized: Any) -> tuple[Any, Any]:
-        encoded, label = parse_example(serialized)
-        image = tf.image.convert_image_dtype(tf.io.decode_jpeg(encoded, channels=3), tf.float32)
+        example = tf.io.parse_single_example(serialized, _FEATURES)
+        image = tf.image.convert_image_dtype(
+            tf.io.decode_jpeg(example[schema.ENCODED], channels=3), tf.float32
+        )
         begin, size = random_window(tf.shape(image))
         image = resize(tf.slice(image, begin, size), task.image_size)
-        return distort(image, task.image_size), label
+        return distort(image, task.image_size), tf.cast(example[schema.LABEL], tf.int32)
 
     examples = records(task).map(parse, num_parallel_calls=PARALLEL_CALLS)
     return examples.prefetch(task.batch_size).batch(task.batch_size, drop_remainder=True).prefetch(2)
@@ -47,29 +60,22 @@ def dataset(task: Task) -> tf.data.Dataset:
 
 def records(task: Task) -> tf.data.Dataset:
     """Returns the serialized records: files shuffled and repeated, eight read at a time, shuffled."""
-    pattern = filesystem.join(task.data_dir, f"{task.split}-*-of-*")
-    files = tf.data.Dataset.list_files(pattern, shuffle=True).repeat()
-    serialized = files.interleave(
-        lambda name: tf.data.TFRecordDataset(name, buffer_size=READ_BUFFER_BYTES),
-        cycle_length=FILES_AT_A_TIME,
-        num_parallel_calls=FILES_AT_A_TIME,
-        deterministic=False,
+    shards = open_data_source(task.data_dir, task.split, count_records=False).shards
+    # As `list_files` does it, but for names that it would take for patterns.
+    files = tf.data.Dataset.from_tensor_slices(
+        ([shard.path for shard in shards], [shard.compression for shard in shards])
+    )
+    serialized = (
+        files.shuffle(len(shards))
+        .repeat()
+        .interleave(
+            lambda name, compression: tf.data.TFRecordDataset(name, compression, READ_BUFFER_BYTES),
+            cycle_length=FILES_AT_A_TIME,
+            num_parallel_calls=FILES_AT_A_TIME,
+            deterministic=False,
+        )
     )
     return serialized.shuffle(SHUFFLE_BUFFER_SIZE)
-
-
-def parse_example(serialized: Any) -> tuple[Any, Any]:
-    """Returns the image's bytes, string [], and its label, int32 []."""
-    example = tf.io.parse_single_example(
-        serialized,
-        {
-            schema.ENCODED: tf.io.FixedLenFeature([], tf.string, ""),
-            schema.FORMAT: tf.io.FixedLenFeature([], tf.string, "jpeg"),
-            schema.LABEL: tf.io.FixedLenFeature([], tf.int64, -1),
-            schema.TEXT: tf.io.FixedLenFeature([], tf.string, ""),
-        },
-    )
-    return example[schema.ENCODED], tf.cast(example[schema.LABEL], tf.int32)
 
 
 def random_window(shape: Any) -> tuple[Any, Any]:

@@ -14,12 +14,12 @@ import tensorflow as tf
 from bench.pipelines.tensorflow_reference import (
     batch_sizes,
     distort,
-    parse_example,
     random_window,
     records,
     resize,
 )
 from bench.pipelines.variants import Task
+from pipeline import schema
 
 
 def open_batches(task: Task) -> Iterator[int]:
@@ -38,6 +38,16 @@ def dataset(task: Task) -> tf.data.Dataset:
     examples = records(task).map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=False)
     batches = examples.batch(task.batch_size, drop_remainder=True, num_parallel_calls=tf.data.AUTOTUNE)
     return batches.prefetch(tf.data.AUTOTUNE)
+
+
+def parse_example(serialized: Any) -> tuple[Any, Any]:
+    """Returns the image's bytes, string [], and its label, int32 []; parses nothing else."""
+    features = {
+        schema.ENCODED: tf.io.FixedLenFeature([], tf.string),
+        schema.LABEL: tf.io.FixedLenFeature([], tf.int64),
+    }
+    example = tf.io.parse_single_example(serialized, features)
+    return example[schema.ENCODED], tf.cast(example[schema.LABEL], tf.int32)
 
 
 def decode_random_crop(encoded: Any) -> Any:

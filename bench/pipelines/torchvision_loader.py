@@ -1,4 +1,8 @@
-"""The usual PyTorch input: a DataLoader of processes, Pillow, torchvision's transforms; uint8 out."""
+"""PyTorch's DataLoader of processes with torchvision's own decoder and transforms; uint8 out.
+
+The images stay tensors from the decoder on: by way of Pillow, the form of many tutorials, it took 1.7 times
+as long on two cores.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +17,35 @@ def open_batches(task: Task) -> Iterator[int]:
     """Yields the number of images of each batch, for ever."""
     import torch
 
-    torch.set_num_threads(1)
+    images = _Images(task)
     loader = torch.utils.data.DataLoader(
-        _Images(task),
+        images,
         batch_size=task.batch_size,
-        shuffle=True,
-        drop_last=True,
+        sampler=EndlessSampler(len(images)),
         num_workers=task.cores,
-        persistent_workers=True,
         prefetch_factor=2,
     )
-    while True:
-        for images, _ in loader:
-            yield int(images.shape[0])
+    for batch, _ in loader:
+        yield int(batch.shape[0])
+
+
+class EndlessSampler:
+    """Indices in random order, one epoch after the other without an end.
+
+    An epoch of the DataLoader ends with idle processes: in a small set it would be measured for that.
+
+    Args:
+        length: number of images.
+    """
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def __iter__(self) -> Iterator[int]:
+        import torch
+
+        while True:
+            yield from torch.randperm(self._length).tolist()
 
 
 class _Images:
@@ -42,9 +62,10 @@ class _Images:
                     scale=AREA_RANGE,
                     ratio=ASPECT_RATIO_RANGE,
                     interpolation=InterpolationMode.BILINEAR,
+                    # As TensorFlow, OpenCV and DALI are used here.
+                    antialias=False,
                 ),
                 v2.RandomHorizontalFlip(),
-                v2.PILToTensor(),
             ]
         )
 
@@ -52,10 +73,10 @@ class _Images:
         return len(self._records)
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
-        import io
-
-        from PIL import Image
+        import torch
+        from torchvision.io import ImageReadMode, decode_jpeg
 
         encoded, label = self._records[index]
-        with Image.open(io.BytesIO(encoded)) as image:
-            return self._transform(image.convert("RGB")), label
+        # A copy, because a tensor must be of memory that may be written to.
+        data = torch.frombuffer(bytearray(encoded), dtype=torch.uint8)
+        return self._transform(decode_jpeg(data, mode=ImageReadMode.RGB)), label

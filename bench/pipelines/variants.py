@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from echoing.errors import OptionError
+from echoing.checks import check_integer
 
 REFERENCE = "reference"
 CROP_DECODE = "crop_decode"
@@ -20,25 +21,29 @@ class Variant:
         name: as `--variants` takes it and `pipeline.csv` shows it.
         description: what it does, for the report.
         module: where its `open_batches(task)` is.
-        output: type of the images that it delivers.
-        package: import name of what must be installed beside pipebench; empty for nothing.
-        distribution: its name on PyPI.
+        output: type of the images that it delivers; `none` where it delivers no images.
+        packages: import names of what must be installed beside pipebench.
+        distributions: their names on PyPI, in the same order.
+        settings: options of our own pipeline in place of its defaults; see `bench.pipelines.selection`.
     """
 
     name: str
     description: str
     module: str
     output: str
-    package: str = ""
-    distribution: str = ""
+    packages: tuple[str, ...] = ()
+    distributions: tuple[str, ...] = ()
+    settings: tuple[tuple[str, Any], ...] = ()
 
     @property
     def is_installed(self) -> bool:
-        """Whether what it needs is installed."""
-        try:
-            return not self.package or importlib.util.find_spec(self.package) is not None
-        except ModuleNotFoundError:  # the package that should hold it
-            return False
+        """Whether what it needs is installed; nothing is imported but the packages around them."""
+        return all(map(_is_found, self.packages))
+
+    @property
+    def install_command(self) -> str:
+        """The shell line that installs what it needs."""
+        return f"pip install {' '.join(self.distributions)}"
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,10 @@ class Task:
         batch_size: images a batch.
         image_size: height and width of the result, pixels.
         cores: processor cores to use, for libraries that do not choose by themselves.
+        settings: those of the variant.
+
+    Raises:
+        OptionError: a number below 1.
     """
 
     data_dir: str
@@ -58,6 +67,11 @@ class Task:
     batch_size: int = 128
     image_size: int = 299
     cores: int = 1
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "image_size", "cores"):
+            check_integer(name, getattr(self, name), 1)
 
 
 VARIANTS = (
@@ -77,7 +91,7 @@ VARIANTS = (
     Variant("ours_uint8", "pipebench, colour on the device", "bench.pipelines.ours_uint8", "uint8"),
     Variant(
         CROP_DECODE,
-        "decoding the crop and nothing else: the limit of every TensorFlow pipeline",
+        "TensorFlow's decoder, with its default options, on the crop and nothing else",
         "bench.pipelines.tensorflow_crop_decode",
         "none",
     ),
@@ -86,61 +100,44 @@ VARIANTS = (
         "NVIDIA DALI on the CPU: crop decode, resize, flip",
         "bench.pipelines.dali",
         "uint8",
-        "nvidia.dali",
-        "nvidia-dali-cuda120",
+        ("nvidia.dali",),
+        ("nvidia-dali-cuda120",),
     ),
     Variant(
         "torchvision",
-        "PyTorch DataLoader: Pillow decode, RandomResizedCrop, flip, one process a core",
+        "PyTorch DataLoader: torchvision's decode, RandomResizedCrop, flip, one process a core",
         "bench.pipelines.torchvision_loader",
         "uint8",
-        "torchvision",
-        "torchvision",
+        ("torch", "torchvision"),
+        ("torch", "torchvision"),
     ),
     Variant(
         "ffcv",
         "FFCV: its own file format with JPEG images, RandomResizedCrop, flip",
         "bench.pipelines.ffcv_loader",
         "uint8",
-        "ffcv",
-        "ffcv",
+        ("ffcv",),
+        ("ffcv",),
     ),
     Variant(
         "grain",
         "Grain with OpenCV: whole decode, crop, resize, flip, in threads",
         "bench.pipelines.grain_loader",
         "uint8",
-        "grain",
-        "grain",
+        ("grain", "cv2"),
+        ("grain", "opencv-python-headless"),
     ),
 )
 """All of them, in the order in which they are reported."""
 
 
-def choose_variants(names: str) -> tuple[Variant, ...]:
-    """Returns the variants of a comma-separated list, in the order of `VARIANTS`; empty for all installed.
-
-    Raises:
-        OptionError: an unknown name, or one whose package is not installed.
-    """
-    by_name = {variant.name: variant for variant in VARIANTS}
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
-    if not wanted:
-        return tuple(variant for variant in VARIANTS if variant.is_installed)
-    for name in wanted:
-        if name not in by_name:
-            raise OptionError("variants", name, f"names of {', '.join(by_name)}")
-        variant = by_name[name]
-        if not variant.is_installed:
-            raise OptionError(
-                "variants",
-                name,
-                "variants whose package is installed",
-                f"Install it with `pip install {variant.distribution}`.",
-            )
-    return tuple(variant for variant in VARIANTS if variant.name in wanted)
+def not_installed() -> tuple[Variant, ...]:
+    """Returns the variants that need a package which is not installed."""
+    return tuple(variant for variant in VARIANTS if not variant.is_installed)
 
 
-def not_installed(variants: Sequence[Variant] = VARIANTS) -> tuple[Variant, ...]:
-    """Returns those that need a package which is not installed."""
-    return tuple(variant for variant in variants if not variant.is_installed)
+def _is_found(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # the package that should hold it
+        return False

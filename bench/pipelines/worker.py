@@ -1,66 +1,97 @@
 """The process that one pipeline runs in: takes batches when it is told to, and says how many.
 
 A process of its own for each, so that memory, threads and settings of one do not touch the others. While it
-waits to be told, its buffers fill up and it rests. Speaks lines of JSON: on stdin `{"settle_seconds": ...,
-"seconds": ...}` for each measurement, and the end of stdin to stop; on stdout `{"ready": true}` once batches
-come, then an answer for each measurement.
+waits to be told, its buffers fill up and it rests. It speaks lines of JSON: on stdin
+`{"settle_seconds": ..., "seconds": ...}` for each measurement, and the end of stdin to stop; on stdout
+`{"ready": true}` once the pipeline is warm, then an answer for each measurement; `{"error": ...}` in place of
+either, and the traceback on stderr, where the pipeline fails.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psutil
 
 from bench.pipelines.variants import Task
 
-WARM_UP_SECONDS = 3.0
-"""From the first batch until ready: tf.data's tuning of parallelism settles in this time."""
 
-
-def main(arguments: list[str]) -> None:
-    """Runs the worker.
+def main(arguments: list[str]) -> int:
+    """Runs the worker and returns its exit code.
 
     Args:
-        arguments: the module with `open_batches`, and the fields of the task as JSON.
+        arguments: the module with `open_batches`, the fields of the task as JSON, and for how many seconds to
+            take batches before the pipeline counts as warm.
     """
-    module, task = arguments[0], Task(**json.loads(arguments[1]))
+    module, task, warm_up_seconds = arguments[0], Task(**json.loads(arguments[1])), float(arguments[2])
     # Libraries print on stdout too; the answers keep it for themselves.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    try:
+        for answer in _answers(module, task, warm_up_seconds):
+            print(json.dumps(answer), file=answers, flush=True)
+    except BrokenPipeError:  # nobody measures any more
+        return 1
+    except Exception as error:  # whatever a library raises is what its variant failed of
+        traceback.print_exc()
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        with contextlib.suppress(BrokenPipeError):
+            print(json.dumps({"error": reason}), file=answers, flush=True)
+        return 1
+    return 0
+
+
+def take_for(
+    batches: Iterator[int], seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> tuple[int, float]:
+    """Takes batches until the time is over: at least one, and the last one whole.
+
+    Args:
+        batches: the number of images of each.
+        seconds: how long.
+        clock: monotonic, in seconds.
+
+    Returns:
+        The images taken and the seconds that it took.
+
+    Raises:
+        RuntimeError: the batches come to an end.
+    """
+    begun = clock()
+    images = 0
+    for batch in batches:
+        images += batch
+        elapsed = clock() - begun
+        if elapsed >= seconds:
+            return images, elapsed
+    raise RuntimeError("the pipeline came to its end")
+
+
+def _answers(module: str, task: Task, warm_up_seconds: float) -> Iterator[dict[str, Any]]:
     batches = importlib.import_module(module).open_batches(task)
-    take_for(batches, WARM_UP_SECONDS)
-    _say(answers, {"ready": True})
+    take_for(batches, 0.0)
+    take_for(batches, warm_up_seconds)
+    yield {"ready": True}
     for line in sys.stdin:
         order = json.loads(line)
         # What was made while the process rested is no measure of its speed.
         take_for(batches, order["settle_seconds"])
         cpu_seconds = _cpu_seconds()
         images, seconds = take_for(batches, order["seconds"])
-        answer = {"images": images, "seconds": seconds, "cpu_seconds": _cpu_seconds() - cpu_seconds}
-        _say(answers, answer | {"peak_memory_bytes": _peak_memory_bytes()})
-
-
-def take_for(batches: Iterator[int], seconds: float) -> tuple[int, float]:
-    """Takes batches until the time is over; returns the images in them and the time that it took."""
-    begun = time.perf_counter()
-    images = 0
-    while True:
-        images += next(batches)
-        elapsed = time.perf_counter() - begun
-        if elapsed >= seconds:
-            return images, elapsed
-
-
-def _say(answers: Any, document: dict[str, Any]) -> None:
-    answers.write(json.dumps(document) + "\n")
-    answers.flush()
+        yield {
+            "images": images,
+            "seconds": seconds,
+            "cpu_seconds": _cpu_seconds() - cpu_seconds,
+            "peak_memory_bytes": _peak_memory_bytes(),
+        }
 
 
 def _processes() -> list[psutil.Process]:
@@ -69,25 +100,36 @@ def _processes() -> list[psutil.Process]:
 
 
 def _cpu_seconds() -> float:
+    """Returns the processor time of all processes, with that of those that have ended."""
     total = 0.0
     for process in _processes():
-        times = process.cpu_times()
-        total += times.user + times.system
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
     return total
 
 
 def _peak_memory_bytes() -> int | None:
-    """Returns the peak of resident memory over all processes; None where the system does not say."""
-    total = 0
-    for process in _processes():
-        try:
-            with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
-                kibibytes = next(line.split()[1] for line in status if line.startswith("VmHWM"))
-        except (OSError, StopIteration):
-            return None
-        total += int(kibibytes) * 1024
-    return total
+    """Returns the sum of the processes' peaks of resident memory; None where the system does not say.
+
+    What processes share counts once for each, and so do pages of files that they map.
+    """
+    own = _peak_bytes(os.getpid())
+    if own is None:
+        return None
+    # Of those that have ended, or end just now, nothing is known any more.
+    children = (_peak_bytes(process.pid) for process in _processes()[1:])
+    return own + sum(peak for peak in children if peak is not None)
+
+
+def _peak_bytes(pid: int) -> int | None:
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as status:
+            kibibytes = next(line.split()[1] for line in status if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return None
+    return int(kibibytes) * 1024
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -1,10 +1,9 @@
-"""The comparison of pipelines as a table, a CSV file and a chart."""
+"""The comparison of pipelines as a table and as files: CSV, JSON and a chart."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from matplotlib.figure import Figure
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -12,7 +11,11 @@ from rich.text import Text
 from bench.formatting import format_value, plural, printable
 from bench.pipelines.comparison import Comparison, Measured, Ratio
 from bench.pipelines.variants import Variant
-from bench.reporters.chart_canvas import BUSY, FRESH, INK, LIMIT, MUTED, WAITING, NothingToDraw, new_figure
+from pipeline import filesystem
+
+JSON_NAME = "pipeline.json"
+CSV_NAME = "pipeline.csv"
+CHART_NAME = "pipeline.png"
 
 CSV_COLUMNS = (
     "variant",
@@ -27,9 +30,18 @@ CSV_COLUMNS = (
     "rounds",
 )
 
+_EXPLANATION = (
+    "\nRatio: to the reference's images/s of the same round, median and range of the rounds. To limit: to "
+    "decoding the crop alone. CPU/image: processor time of all cores. Memory: peak of "
+    "all processes."
+)
+
 
 def comparison_csv(comparison: Comparison) -> str:
-    """Returns the content of `pipeline.csv`: a row a variant, medians over the rounds."""
+    """Returns the content of `pipeline.csv`: a row a variant, medians over the rounds.
+
+    A cell without a value is empty: ratios without the reference, everything of a variant that failed.
+    """
     lines = [",".join(CSV_COLUMNS)]
     for one in comparison.measured:
         to_reference, to_limit = comparison.ratio(one), comparison.ratio_to_limit(one)
@@ -46,52 +58,65 @@ def comparison_csv(comparison: Comparison) -> str:
 
 
 def comparison_table(comparison: Comparison, absent: Sequence[Variant]) -> RenderableType:
-    """Returns the table for the screen, with what failed and what is not installed below it."""
+    """Returns the table for the screen, with what is doubtful, failed and not installed below it.
+
+    Args:
+        comparison: the figures.
+        absent: variants that were not measured because their packages are not installed.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("variant", no_wrap=True)
     for heading in ("images/s", "ratio", "from", "to", "to limit", "CPU/image", "memory"):
         table.add_column(heading, justify="right")
     for one in comparison.measured:
         table.add_row(*_row(comparison, one))
-    notes = [
+    notes = [f"Warning: {warning}" for warning in comparison.warnings]
+    notes += [
         f"{one.variant.name} failed after {plural(len(one.rounds), 'round')}: {one.error}"
         for one in comparison.measured
         if one.error
     ]
     if absent:
-        missing = ", ".join(f"{variant.name} (pip install {variant.distribution})" for variant in absent)
+        missing = ", ".join(f"{variant.name} ({variant.install_command})" for variant in absent)
         notes.append(f"Not installed: {missing}.")
-    return Group(table, *(Text(printable(note), style="dim") for note in notes))
+    return Group(table, Text(_EXPLANATION), *(Text(printable(note)) for note in notes))
 
 
-def comparison_figure(comparison: Comparison) -> Figure:
-    """Draws the ratio of each variant to the reference with its spread.
+def write_comparison(
+    comparison: Comparison, document: str, folder: str, on_warning: Callable[[str], None]
+) -> list[str]:
+    """Writes `pipeline.json`, `pipeline.csv` and `pipeline.png`; returns the paths written.
+
+    In the order of worth: should drawing fail, the figures are on disk. A chart of an earlier comparison is
+    removed where none is drawn this time, so that no picture contradicts the figures.
+
+    Args:
+        comparison: what was measured.
+        document: all of it as JSON.
+        folder: where to; files of these names are replaced.
+        on_warning: is told why there is no chart.
 
     Raises:
-        NothingToDraw: no ratio was measured.
+        DataError: a file cannot be written.
     """
-    rows = [(one, comparison.ratio(one)) for one in comparison.measured]
-    drawn = [(one, ratio) for one, ratio in rows if ratio is not None]
-    if not drawn:
-        raise NothingToDraw("The reference was not measured, so there is no ratio to show.")
-    best = max((ratio.median for one, ratio in drawn if one.variant.name.startswith("ours")), default=None)
-    title = "Images per second, as a ratio to the reference's pipeline"
-    if best is not None:
-        title += f": pipebench {format_value(best, 'ratio')}"
-    figure = new_figure(1.2 + 0.42 * len(drawn), title)
-    axes = figure.subplots()
-    for place, (one, ratio) in enumerate(drawn):
-        axes.barh(place, ratio.median, color=_colour(one), height=0.62)
-        axes.plot([ratio.lowest, ratio.highest], [place, place], color=INK, linewidth=1.2)
-        label = f"{format_value(ratio.median, 'ratio')}, {format_value(one.images_per_second, 'examples/s')}"
-        axes.text(ratio.highest, place, f"  {label}", va="center", fontsize=9)
-    axes.set_yticks(range(len(drawn)), [f"{one.variant.name} ({one.variant.output})" for one, _ in drawn])
-    axes.invert_yaxis()
-    axes.axvline(1.0, color=MUTED, linewidth=0.9, linestyle="--")
-    axes.set_xlim(0, 1.3 * max(ratio.highest for _, ratio in drawn))
-    axes.set_xlabel("ratio to the reference, median over the rounds; lines from the lowest to the highest")
-    axes.grid(axis="x")
-    return figure
+    contents = {JSON_NAME: document, CSV_NAME: comparison_csv(comparison)}
+    written = [filesystem.join(folder, name) for name in contents]
+    for path, text in zip(written, contents.values(), strict=True):
+        filesystem.write_text(path, text)
+    chart = filesystem.join(folder, CHART_NAME)
+    try:
+        from bench.reporters.pipeline_comparison_chart import comparison_png
+
+        picture = comparison_png(comparison)
+    except Exception as error:  # whatever a drawing library raises must not cost the figures
+        on_warning(printable(f"No chart was drawn: {type(error).__name__}: {error}"))
+        picture = b""
+    if picture:
+        filesystem.write_bytes(chart, picture)
+        return [*written, chart]
+    if filesystem.exists(chart):
+        filesystem.remove(chart)
+    return written
 
 
 def _row(comparison: Comparison, one: Measured) -> list[Text]:
@@ -114,14 +139,6 @@ def _median(ratio: Ratio | None) -> str:
 
 def _spread(ratio: Ratio) -> tuple[float, float]:
     return ratio.lowest, ratio.highest
-
-
-def _colour(one: Measured) -> str:
-    if one.variant.name.startswith("ours"):
-        return FRESH
-    if one.variant.output == "none":
-        return LIMIT
-    return WAITING if one.variant.package else BUSY
 
 
 def _cell(value: float | int | None) -> str:
