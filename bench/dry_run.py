@@ -167,7 +167,7 @@ def _add_hosts(
             f"{config.echo_factor} at {config.parsed_insert_point.value}" if config.is_echoed else "none",
         ),
         ("steps", f"{train.train_steps:,}, at most {train.steps_per_loop} a compiled loop"),
-        ("steps a pass", "not known" if fresh_steps is None else f"{fresh_steps:,.1f}"),
+        ("steps a pass", "not known" if fresh_steps is None else f"{fresh_steps:,.2f}"),
         (
             "evaluations",
             "none"

@@ -8,6 +8,7 @@ import click
 
 from bench.pipeline_flags import PARITY_DECIDES
 from bench.run_options import RunOptions
+from pipeline.config import PipelineConfig
 
 REAL_ONLY = ("optimizer", "learning_rate", "jit_compile", "width_multiplier", "num_classes", "steps_per_loop",
              "reaugment_on_device")  # fmt: skip
@@ -19,10 +20,35 @@ REAL_DATA_ONLY = ("data_dir", "split", "file_pattern", "cache", "preprocess", "p
 BATCH_SHUFFLES = ("batch_shuffle_buffer_size", "batch_shuffle_buffer_bytes")
 
 
-def refuse_conflicts(
-    options: RunOptions, is_given: Callable[[str], bool], flag_of: Callable[[str], str]
-) -> None:
+IsGiven = Callable[[str], bool]
+FlagOf = Callable[[str], str]
+
+
+class Refusal:
     """Refuses options that were given but would have no effect.
+
+    Args:
+        is_given: whether the user gave the option of this name.
+        flag_of: the flag of an option, for messages.
+    """
+
+    def __init__(self, is_given: IsGiven, flag_of: FlagOf) -> None:
+        self.is_given = is_given
+        self._flag_of = flag_of
+
+    def __call__(self, names: tuple[str, ...], reason: str) -> None:
+        """Refuses those of the options that were given.
+
+        Raises:
+            click.UsageError: one was given.
+        """
+        for name in names:
+            if self.is_given(name):
+                raise click.UsageError(f"{self._flag_of(name)} would have no effect: {reason}")
+
+
+def refuse_conflicts(options: RunOptions, is_given: IsGiven, flag_of: FlagOf) -> None:
+    """Refuses options of `pipebench run` that were given but would have no effect.
 
     Args:
         options: the completed options.
@@ -32,17 +58,25 @@ def refuse_conflicts(
     Raises:
         click.UsageError: such an option was given.
     """
-
-    def refuse(names: tuple[str, ...], reason: str) -> None:
-        for name in names:
-            if is_given(name):
-                raise click.UsageError(f"{flag_of(name)} would have no effect: {reason}")
-
-    pipeline = options.pipeline
+    refuse = Refusal(is_given, flag_of)
     if options.trainer == "emulated":
         refuse(REAL_ONLY, "the accelerator is emulated and trains nothing. Give --trainer inception_v3.")
     else:
         refuse(EMULATED_ONLY, "the training is real. Give --trainer emulated.")
+    refuse_pipeline_conflicts(options.pipeline, refuse)
+
+
+def refuse_pipeline_conflicts(pipeline: PipelineConfig, refuse: Refusal) -> None:
+    """Refuses options of the input pipeline that were given but would have no effect.
+
+    Args:
+        pipeline: the completed options.
+        refuse: what the user gave.
+
+    Raises:
+        click.UsageError: such an option was given.
+    """
+    is_given = refuse.is_given
     if not pipeline.is_elastic:
         refuse(("max_echo_factor",), "it bounds an elastic factor. Give --echo-factor elastic.")
     if pipeline.is_elastic or not pipeline.is_echoed or pipeline.parsed_insert_point.value != "after_batch":

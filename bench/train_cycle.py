@@ -74,7 +74,6 @@ class TrainCycle:
         self._keeper = keeper
         self._log = log
         self._window = window
-        self._start = start
         self._identity = identity
         self._evaluation_dataset = evaluation_dataset
         self._say = say
@@ -150,7 +149,7 @@ class TrainCycle:
             requested, late = self._signals(guard)
             if requested or late or self._is_saved(step):
                 self._save(batches)
-            if requested and step < last:
+            if requested:
                 raise guard.error(step)
             if step >= last or self._is_evaluated(step):
                 return

@@ -77,7 +77,7 @@ def _evaluate(given: dict[str, Any], step: int | None, best: bool, watch: bool) 
         watch_checkpoints(options, source, strategy, given["eval_timeout"], given["as_json"])
         return
     placement = make_strategy(strategy)
-    say(f"Evaluating on {placement.device.name}: {placement.device.count} device(s)")
+    _say_device(placement)
     job = EvaluationJob(options, source, placement, say)
     restored = job.find()
     _print(restored.step, job.evaluate(restored), placement, given["as_json"])
@@ -102,7 +102,7 @@ def watch_checkpoints(
     from trainer.strategies import make_strategy
 
     placement = make_strategy(strategy)
-    say(f"Evaluating on {placement.device.name}: {placement.device.count} device(s)")
+    _say_device(placement)
     job = EvaluationJob(options, source, placement, say)
     found = 0
     for step, evaluation in job.watch(timeout_seconds):
@@ -112,12 +112,20 @@ def watch_checkpoints(
         raise DataError(f"There was no checkpoint to evaluate in {options.model_dir}.")
 
 
+def _say_device(placement: Any) -> None:
+    from bench.formatting import plural
+
+    say(f"Evaluating on {placement.device.name}: {plural(placement.replicas, 'replica')}")
+
+
 def _print(step: int, evaluation: Any, placement: Any, as_json: bool) -> None:
     import json
     from dataclasses import asdict
 
     from bench.reporters.train_summary import evaluation_document, evaluation_line
 
+    if not placement.is_chief:
+        return
     if as_json:
         document = evaluation_document(step, evaluation) | {"device": asdict(placement.device)}
         click.echo(json.dumps(document, allow_nan=False))

@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
+from bench.option_conflicts import Refusal
 from bench.pipeline_flags import pipeline_config
 from bench.placement_flags import evaluation_options, placement_options
 from bench.progress import say
+from bench.train_conflicts import refuse_train_conflicts
 from bench.train_flags import data_options, input_options, job_options, model_options
 from echoing.errors import DataError, OptionError
 
@@ -47,8 +49,12 @@ def command(
     step. SIGTERM and Ctrl-C save and exit.
     """
     options = job_from_flags(given)
+    flags = {parameter.name: parameter.opts[0] for parameter in ctx.command.params}
+    refuse_train_conflicts(options, Refusal(lambda name: _is_given(ctx, name), lambda name: flags[name]))
     if local_workers is not None:
         check_local_workers(options, local_workers)
+        if as_json:
+            raise click.UsageError("--json goes to the stdout of one process: leave out --local-workers.")
     if dry_run:
         ctx.exit(_dry_run(options, local_workers))
     if local_workers is not None:
@@ -185,6 +191,7 @@ def _fake_source(split: str) -> Any:
 
 
 def _train(options: Any, as_json: bool) -> None:
+    from bench.formatting import plural
     from bench.progress import progress_bar
     from bench.tensorflow_startup import start_tensorflow
 
@@ -200,8 +207,8 @@ def _train(options: Any, as_json: bool) -> None:
 
         tf.debugging.set_log_device_placement(True)
     placement = make_strategy(options.strategy, options.train.deterministic, os.environ)
-    device = placement.device
-    say(f"Training on {device.name}: {device.count} device(s), {placement.worker_count} worker(s)")
+    workers = plural(placement.worker_count, "worker")
+    say(f"Training on {placement.device.name}: {plural(placement.replicas, 'replica')}, {workers}")
     # The first worker speaks for all.
     tell = say if placement.is_chief else _say_nothing
     job = TrainJob(options, source, evaluation, placement, tell)
@@ -269,3 +276,7 @@ def _print(result: Any, options: Any, as_json: bool) -> None:
         click.echo(json.dumps(result_document(result), indent=1, allow_nan=False))
     else:
         click.echo(train_summary(result, options.model_dir))
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE

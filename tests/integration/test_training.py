@@ -75,18 +75,19 @@ def test_killed_training_goes_on_to_the_same_bits(data, tmp_path):
     assert lines(tmp_path / "killed", "evaluations.jsonl") == lines(tmp_path / "whole", "evaluations.jsonl")
 
 
-def test_two_workers_on_this_host_train_one_model_with_the_counts_of_one_process(data, tmp_path):
-    # Without a shuffle after it, the echo stands side by side: as many fresh examples in every batch.
-    words = ("--train-steps", 3, "--echo-factor", 2, "--echo-shuffle", "none", "--train-steps-per-eval", 100)
-    finish(start(data, tmp_path / "one", *words))
-    stdout, stderr = finish(start(data, tmp_path / "two", *words, "--local-workers", 2))
-    assert "[worker 0]" in stdout + stderr and "[worker 1]" in stdout + stderr
-    one, two = lines(tmp_path / "one"), lines(tmp_path / "two")
-    for name in ("step", "learning_rate", "examples_trained", "examples_fresh"):
-        assert [line[name] for line in two] == [line[name] for line in one]
-    assert np.isfinite([line["loss"] for line in two]).all()
+def test_two_workers_on_this_host_train_one_model_and_go_on_together(data, tmp_path):
+    # Without a shuffle after it, the echo stands side by side: a batch of two on each host has one fresh.
+    words = ("--echo-factor", 2, "--echo-shuffle", "none", "--local-workers", 2)
+    _, stderr = finish(start(data, tmp_path / "two", *words, "--train-steps", 2))
+    assert "[worker 0] Training on CPU of 2 workers: 2 replicas, 2 workers" in stderr
+    assert "[worker 1] Training on CPU of 2 workers: 2 replicas, 2 workers" in stderr
     (evaluation,) = lines(tmp_path / "two", "evaluations.jsonl")
-    assert (evaluation["step"], evaluation["examples"]) == (3, 5)
-    # And they go on together.
-    finish(start(data, tmp_path / "two", *words[2:], "--train-steps", 4, "--local-workers", 2))
-    assert [line["step"] for line in lines(tmp_path / "two")] == [1, 2, 3, 4]
+    assert (evaluation["step"], evaluation["examples"]) == (2, 5)
+    finish(start(data, tmp_path / "two", *words, "--train-steps", 3, "--mode", "train"))
+    found = lines(tmp_path / "two")
+    assert [(line["step"], line["examples_fresh"], line["examples_trained"]) for line in found] == [
+        (1, 2, 4),
+        (2, 4, 8),
+        (3, 6, 12),
+    ]
+    assert np.isfinite([line["loss"] for line in found]).all()
