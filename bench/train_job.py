@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from bench.evaluation_data import evaluation_dataset, host_context, serving_preprocessing
@@ -16,47 +15,19 @@ from bench.progress import Progress
 from bench.reporters.train_progress import TrainProgress
 from bench.train_cycle import TrainCycle
 from bench.train_log import Counts, TrainLog
+from bench.train_result import TrainResult
 from echoing.errors import DataError, OptionError
 from pipeline.data_source import DataSource
 from pipeline.input_pipeline import InputPipeline
 from trainer.checkpoint_folder import Restored
 from trainer.checkpoints import CheckpointKeeper
-from trainer.evaluation import Evaluation
 from trainer.export import export_model
 from trainer.model_folder import join, names
 from trainer.placement import Placement
 from trainer.profile_window import ProfileWindow
 from trainer.session import TrainSession
-from trainer.step import DeviceDescription
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class TrainResult:
-    """What a run of a training did.
-
-    Attributes:
-        device: what trained.
-        resumed_from: step of the checkpoint that it went on from; 0 for a new training.
-        step: training steps done.
-        loss: of the last step; None if this run did none.
-        examples_fresh: examples trained that had just been read, since the beginning of the training.
-        examples_trained: all examples trained.
-        evaluation: the last one of this run; None without.
-        best_step: step of the best checkpoint by evaluation; None without.
-        export_path: the SavedModel written; None without.
-    """
-
-    device: DeviceDescription
-    resumed_from: int
-    step: int
-    loss: float | None
-    examples_fresh: int
-    examples_trained: int
-    evaluation: Evaluation | None = None
-    best_step: int | None = None
-    export_path: str | None = None
 
 
 class TrainJob:

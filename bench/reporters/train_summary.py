@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bench.formatting import plural, printable
 
 if TYPE_CHECKING:
-    from bench.train_job import TrainResult
+    from bench.train_result import TrainResult
     from trainer.evaluation import Evaluation
 
 WEIGHTS = {"average": "averaged weights (EMA)", "raw": "raw weights"}
