@@ -49,10 +49,10 @@ def command(
 ) -> None:
     """Compare input pipelines on the same images: the reference's, a tuned one, ours, other libraries'.
 
-    Each runs in a process of its own; they are measured in turn, round by round, while the others rest.
-    Writes pipeline.json, pipeline.csv and pipeline.png. Takes about four minutes for the five that need
-    nothing more than pipebench, and a minute more for each other library that is installed. Exit code 1 if a
-    variant failed.
+    Each runs in a process of its own; they are measured in turn, round by round, the others stopped. Writes
+    pipeline.json, pipeline.csv and pipeline.png. Takes about four minutes for the five that need nothing more
+    than pipebench, and a minute more for each other library that is installed. Exit code 1 if a variant
+    failed.
     """
     from bench.default_data import default_data_dir
     from bench.environment import usable_cores

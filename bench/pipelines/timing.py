@@ -16,7 +16,7 @@ class Timing:
         warm_up_seconds: from the first batch of a pipeline until it counts as started: tf.data's tuning of
             parallelism settles in this time.
         settle_seconds: taken before each measurement, and in no rate: long enough to use up the batches that
-            were made while the pipeline rested.
+            were ready when the pipeline was stopped, and to come back to its pace.
         start_patience_seconds: within these a pipeline must have started: imports, where its library has a
             format of its own the conversion of the data, and the warm-up.
         answer_patience_seconds: a measurement is given up when it takes so much longer than

@@ -1,7 +1,7 @@
 """The process that one pipeline runs in: takes batches when it is told to, and says how many.
 
-A process of its own for each, so that memory, threads and settings of one do not touch the others. While it
-waits to be told, its buffers fill up and it rests. It speaks lines of JSON: on stdin
+A process of its own for each, so that memory, threads and settings of one do not touch the others. While
+others are measured, it is stopped. It speaks lines of JSON: on stdin
 `{"settle_seconds": ..., "seconds": ...}` for each measurement, and the end of stdin to stop; on stdout
 `{"ready": true}` once the pipeline is warm, then an answer for each measurement; `{"error": ...}` in place of
 either, and the traceback on stderr, where the pipeline fails.
@@ -10,9 +10,11 @@ either, and the traceback on stderr, where the pipeline fails.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -23,6 +25,9 @@ import psutil
 
 from bench.pipelines.variants import Task
 
+_PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h."""
+
 
 def main(arguments: list[str]) -> int:
     """Runs the worker and returns its exit code.
@@ -32,6 +37,7 @@ def main(arguments: list[str]) -> int:
             take batches before the pipeline counts as warm.
     """
     module, task, warm_up_seconds = arguments[0], Task(**json.loads(arguments[1])), float(arguments[2])
+    _wake_when_the_parent_ends()
     # Libraries print on stdout too; the answers keep it for themselves.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -46,6 +52,8 @@ def main(arguments: list[str]) -> int:
         with contextlib.suppress(BrokenPipeError):
             print(json.dumps({"error": reason}), file=answers, flush=True)
         return 1
+    # The library's processes are still stopped where the measuring process was killed: they must end too.
+    os.killpg(0, signal.SIGCONT)
     return 0
 
 
@@ -75,6 +83,15 @@ def take_for(
     raise RuntimeError("the pipeline came to its end")
 
 
+def _wake_when_the_parent_ends() -> None:
+    """Lets the kernel send SIGCONT should the measuring process be killed while this one is stopped.
+
+    On Linux; elsewhere a killed measuring process may leave stopped ones behind.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
+
+
 def _answers(module: str, task: Task, warm_up_seconds: float) -> Iterator[dict[str, Any]]:
     batches = importlib.import_module(module).open_batches(task)
     take_for(batches, 0.0)
@@ -82,7 +99,7 @@ def _answers(module: str, task: Task, warm_up_seconds: float) -> Iterator[dict[s
     yield {"ready": True}
     for line in sys.stdin:
         order = json.loads(line)
-        # What was made while the process rested is no measure of its speed.
+        # What was made before the process was stopped is no measure of its speed.
         take_for(batches, order["settle_seconds"])
         cpu_seconds = _cpu_seconds()
         images, seconds = take_for(batches, order["seconds"])

@@ -1,4 +1,4 @@
-"""The measuring side of a pipeline's process: starts it, asks it to measure, ends it."""
+"""The measuring side of a pipeline's process: starts it, asks it to measure, lets it rest, ends it."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ class WorkerError(Exception):
 
 class WorkerProcess:
     """The process of one pipeline, and all processes that it starts.
+
+    Between two measurements they are stopped by the system (SIGSTOP). Left to themselves they would go on to
+    fill their buffers, for seconds of all cores, while the next pipeline is measured.
 
     They are a session of their own: Ctrl-C reaches the measuring process alone, which then ends them. Should
     that be killed, they come to the end of their stdin and end too. What they put into the folder for
@@ -58,15 +61,16 @@ class WorkerProcess:
         )
 
     def wait_until_ready(self) -> None:
-        """Waits until the pipeline is warm.
+        """Waits until the pipeline is warm, then lets it rest.
 
         Raises:
             WorkerError: it failed, or the time is over.
         """
         self._answer(self._timing.start_patience_seconds)
+        self._signal(signal.SIGSTOP)
 
     def measure(self) -> Round:
-        """Takes batches for a while.
+        """Wakes the pipeline, takes batches for a while, and lets it rest again.
 
         Raises:
             WorkerError: it failed, or does not answer.
@@ -75,28 +79,35 @@ class WorkerProcess:
             "settle_seconds": self._timing.settle_seconds,
             "seconds": self._timing.measured_seconds,
         }
+        self._signal(signal.SIGCONT)
         # A process that has ended says why when it is asked for its answer.
         with contextlib.suppress(BrokenPipeError):
             print(json.dumps(order), file=_pipe(self._process.stdin), flush=True)
-        return Round(**self._answer(self._timing.answer_seconds))
+        measured = Round(**self._answer(self._timing.answer_seconds))
+        self._signal(signal.SIGSTOP)
+        return measured
 
     def stop(self) -> None:
         """Ends the process and all that it started; more than once does nothing."""
         if self._stderr.closed:
             return
         try:
+            self._signal(signal.SIGCONT)
             with contextlib.suppress(OSError):
                 _pipe(self._process.stdin).close()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(self._timing.stop_patience_seconds)
         finally:
             # The group outlives its first process where that left others behind.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self._signal(signal.SIGKILL)
             self._process.wait()
             _pipe(self._process.stdout).close()
             self._stderr.close()
             self._scratch.cleanup()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):  # all have ended
+            os.killpg(self._process.pid, number)
 
     def _answer(self, patience_seconds: float) -> dict[str, Any]:
         stdout = _pipe(self._process.stdout)

@@ -43,6 +43,25 @@ def test_measures_as_often_as_it_is_asked(scripted, start):
         assert one.seconds >= 0.01
 
 
+def test_processes_are_stopped_while_others_are_measured(scripted, start, tmp_path):
+    notes = tmp_path / "child"
+    parent = scripted(
+        "parent",
+        "import subprocess",
+        "child = subprocess.Popen([sys.executable, '-c', 'while True: pass'])",
+        f"open({str(notes)!r}, 'w').write(str(child.pid))",
+        *ENDLESS,
+    )
+    worker = start(parent)
+    worker.wait_until_ready()
+    for _ in range(2):
+        # The signal takes a moment to arrive; the test's time-out ends a wait in vain.
+        for pid in (worker._process.pid, int(notes.read_text())):
+            while psutil.Process(pid).status() != psutil.STATUS_STOPPED:
+                pass
+        assert worker.measure().images > 0
+
+
 def test_failure_at_the_start_is_told_in_the_librarys_words(scripted, start):
     with pytest.raises(WorkerError, match=r"^RuntimeError: no such codec$"):
         start(scripted("failing", "raise RuntimeError('no such codec')")).wait_until_ready()
