@@ -39,6 +39,29 @@ def shuffle_seed(key: Any) -> Any:
     return tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int64)
 
 
+@tf.autograph.experimental.do_not_convert
+def shuffle_by_key(dataset: tf.data.Dataset, buffer_size: Any, key: Any) -> tf.data.Dataset:
+    """Returns the dataset through tf.data's shuffle, in an order of its own for every key.
+
+    Inside a function of tf.data `tf.random.set_seed` has no say: with a global seed of 0, TensorFlow (2.21)
+    would compare the key with 0 in Python, which fails on a tensor of a graph.
+
+    Args:
+        dataset: the input.
+        buffer_size: elements of the buffer, int or int64 [].
+        key: int64 [2].
+    """
+    seed = shuffle_seed(key)
+    if tf.executing_eagerly():
+        return dataset.shuffle(buffer_size, seed=seed, reshuffle_each_iteration=False)
+    graph = tf.compat.v1.get_default_graph()
+    global_seed, graph.seed = graph.seed, None
+    try:
+        return dataset.shuffle(buffer_size, seed=seed, reshuffle_each_iteration=False)
+    finally:
+        graph.seed = global_seed
+
+
 def shuffle_in_blocks(
     block_size: Any, key: Any, first_block: Any = 0
 ) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
@@ -64,9 +87,7 @@ def shuffle_in_blocks(
 
     def transform(dataset: tf.data.Dataset) -> tf.data.Dataset:
         def permute(number: Any, block: Any) -> tf.data.Dataset:
-            seed = shuffle_seed(tf.random.fold_in(key, number))
-            elements = tf.data.Dataset.zip(block)
-            return elements.shuffle(block_size, seed=seed, reshuffle_each_iteration=False)
+            return shuffle_by_key(tf.data.Dataset.zip(block), block_size, tf.random.fold_in(key, number))
 
         numbers = tf.data.Dataset.range(first_block, _LAST_BLOCK)
         # Held ready: without it the input would stand still while a block is served.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from echoing.block_shuffle import shuffle_in_blocks, shuffle_seed
+from echoing.block_shuffle import shuffle_by_key, shuffle_in_blocks
 from echoing.cardinality import declare_length
 from pipeline import read_order
 from pipeline.data_source import Shard
@@ -199,9 +199,7 @@ class Storage:
         if self._shuffles_in_blocks:
             block_size = read_order.epoch_block_size(self.shuffle_buffer_size, seed, epoch)
             return records.apply(shuffle_in_blocks(block_size, key, first_block))
-        return records.shuffle(
-            self.shuffle_buffer_size, seed=shuffle_seed(key), reshuffle_each_iteration=False
-        )
+        return shuffle_by_key(records, self.shuffle_buffer_size, key)
 
     def _read_shard(self, shard: dict[str, Any]) -> tf.data.Dataset:
         start = shard[SHARD_START]

@@ -412,3 +412,27 @@ def test_fake_data_refuses_what_it_has_not():
         PipelineConfig("none", use_data="fake", echo_factor=2, insert_point="after_decode")
     with pytest.raises(OptionError, match="use_data"):
         InputPipeline(PipelineConfig("none", use_data="fake"), is_training=False)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_global_seed_of_the_users_changes_nothing(make_data, deterministic):
+    folder = make_data(12)
+    options = {
+        "deterministic": deterministic,
+        "shuffle_buffer_size": 6,
+        "image_size": 8,
+        "preprocess": "inception",
+    }
+
+    def record_ids() -> list[int]:
+        ids = column(batches(make(folder, **options)), "record_id").tolist()
+        return ids if deterministic else sorted(ids)  # sloppy reading promises no order
+
+    before = record_ids()
+    try:
+        tf.random.set_seed(0)
+        assert record_ids() == before
+        tf.random.set_seed(7)
+        assert record_ids() == before
+    finally:
+        tf.compat.v1.set_random_seed(None)
