@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline.preprocessing import color, resize
 from pipeline.preprocessing.draws import to_seed, to_uniform
 
 MAX_BRIGHTNESS_DELTA = 32.0 / 255.0
@@ -33,9 +34,9 @@ SIDE_WORD = 9
 TOP_WORD = 10
 LEFT_WORD = 11
 
-ORDERINGS = 4
-RESIZE_METHODS = 4
-"""Choices that the two words have: the lengths of `color.ORDERINGS` and `resize.METHODS`."""
+ORDERINGS = len(color.ORDERINGS)
+RESIZE_METHODS = len(resize.METHODS)
+"""Choices that the two words have."""
 
 WORDS = 12
 """Words an example, enough for every decision."""
